@@ -1,0 +1,59 @@
+# make demo    the main job on made-up data, in a fresh environment
+# make test    all tests                    make check   format, lint, types, imports
+# make bench   how fast and how large       make sample  write data/sample anew
+
+PYTHON ?= python3
+BIN := .venv/bin
+
+# Tested versions for the packages, and for what builds ours.
+export PIP_CONSTRAINT := constraints.txt
+export PIP_BUILD_CONSTRAINT := constraints.txt
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+
+.PHONY: demo test check format bench sample soak clean
+
+demo: .venv/.library
+	rm -rf build/demo
+	$(BIN)/tonframes demo --store build/demo
+
+test: .venv/.dev
+	$(BIN)/python -m pytest --numprocesses=auto
+
+check: .venv/.dev
+	$(BIN)/ruff format --check
+	$(BIN)/ruff check
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: .venv/.dev
+	$(BIN)/ruff format
+	$(BIN)/ruff check --fix
+
+bench: .venv/.dev
+	$(BIN)/python tests/benchmarks/bench_decode.py
+	$(BIN)/python tests/benchmarks/bench_addresses.py
+
+soak: .venv/.dev
+	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600
+
+sample: .venv/.library
+	rm -rf data/sample
+	$(BIN)/python -c "from tonframes.sample import write_sample; write_sample('data/sample')"
+
+clean:
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+
+.venv/.python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "tonframes needs Python 3.11 or newer: make PYTHON=python3.12 …"; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+.venv/.library: .venv/.python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+.venv/.dev: .venv/.python pyproject.toml constraints.txt
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ .venv/.library

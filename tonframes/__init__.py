@@ -1,0 +1,44 @@
+"""Typed tables of the TON blockchain, from a TON index service to pandas and Parquet."""
+
+from tonframes.client import Client
+from tonframes.errors import (
+    DecodeError,
+    IncompleteError,
+    MissingError,
+    RequestError,
+    StoreError,
+    TonframesError,
+    TonframesWarning,
+)
+from tonframes.fees import to_ton
+from tonframes.fetch import fetch_accounts, fetch_blocks
+from tonframes.frames import Accounts, Blocks, describe, parse_accounts, parse_blocks
+from tonframes.sample import sample
+
+# SERVE
+from tonframes.store import read_accounts, read_blocks
+from tonframes.synthetic import synthetic_blocks
+
+__all__ = [
+    "Accounts",
+    "Blocks",
+    "Client",
+    "DecodeError",
+    "IncompleteError",
+    "MissingError",
+    "RequestError",
+    "StoreError",
+    "TonframesError",
+    "TonframesWarning",
+    "describe",
+    "fetch_accounts",
+    "fetch_blocks",
+    "parse_accounts",
+    "parse_blocks",
+    "read_accounts",
+    "read_blocks",
+    "sample",
+    "serve",
+    "synthetic_blocks",
+    "to_ton",
+]

@@ -1,0 +1,376 @@
+"""Account addresses, raw and user-friendly: one at a time and whole columns.
+
+An address is a workchain (a signed byte) and 32 bytes, written in one of two forms:
+
+- raw: the workchain in decimal, a colon and 64 hex digits, as the service prints it;
+- user-friendly: 48 characters of base64 or base64url over a tag, the workchain, the 32 bytes and
+  their CRC-16/XMODEM. The tag says two things *about* the address that are no part of it: that a
+  message to it should not bounce, that it is for test networks only. Compare and join raw forms.
+
+Sources: TEP-2 (https://github.com/ton-blockchain/TEPs/blob/master/text/0002-address.md) and
+`unpack_std_smc_addr` in crypto/block/block.cpp of https://github.com/ton-blockchain/ton.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import string
+from functools import partial
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, overload
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tonframes.errors import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from numpy.typing import NDArray
+
+    Bytes = NDArray[np.uint8]
+    Flags = NDArray[np.bool]
+    #: Accounts in, right-aligned rows of text and their lengths out.
+    Writer = Callable[[Bytes], tuple[Bytes, NDArray[np.int64]]]
+
+#: pyarrow ships no types: a type checker takes its arrays for `Any`, which fits the bound.
+Column = TypeVar("Column", bound="pd.Series[Any] | np.ndarray[Any, Any] | list[Any]")
+
+_HEX_LENGTH, _FRIENDLY_LENGTH, _ACCOUNT_LENGTH = 64, 48, 33
+_TAG, _TAG_MASK = 0x11, 0x3F  # beside the mask: 0x40 do not bounce, 0x80 test networks only
+_WORKCHAINS = {str(n): n.to_bytes(1, "big", signed=True) for n in range(-128, 128)}
+_SPECIAL = ("addr_none", "addr_extern", "addr_var")
+_BASE64URL = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
+_TEXT_TYPES = (pa.string(), pa.large_string(), pa.string_view())
+_BLOCK = 1 << 14  # rows worked on at once, few enough to stay in a processor's cache
+
+
+@overload
+def to_raw(address: str) -> str: ...
+@overload
+def to_raw(address: Column) -> Column: ...
+def to_raw(address: str | Column) -> str | Column:
+    """Write addresses in the raw form, as the service prints them.
+
+    Parameters
+    ----------
+    address
+        An address in any form, or a column of them, forms mixed as they come: a list of str, a
+        numpy array, a pandas Series, a pyarrow Array or ChunkedArray.
+
+    Returns
+    -------
+    The workchain, a colon and 64 upper-case hex digits; for a column, a new one of the same kind,
+    dtype and index (a category gets new categories). Nulls stay null.
+
+    Raises
+    ------
+    ValueError
+        For what is not the address of an account: wrong length, alphabet, checksum, tag or
+        workchain; a column names the position of the first. `addr_none`, `addr_extern` and
+        `addr_var`, which the service may print where a message has no account, are refused as
+        well: as nulls they could not be told apart. Use `Series.mask` where that does not matter.
+    TypeError
+        For what holds no strings.
+
+    Notes
+    -----
+    ``00:``, ``-0:`` and ``+0:`` are no workchains, blanks are not stripped, and the two alphabets
+    of base64 may be mixed.
+
+    Examples
+    --------
+    >>> to_raw("Ef_lZ1T4NCb2mwkme9h2rJfESCE0W34ma9lWp7-_uY3zXDvq")
+    '-1:E56754F83426F69B09267BD876AC97C44821345B7E266BD956A7BFBFB98DF35C'
+    >>> to_raw(["Uf_lZ1T4NCb2mwkme9h2rJfESCE0W34ma9lWp7-_uY3zXGYv", None])
+    ['-1:E56754F83426F69B09267BD876AC97C44821345B7E266BD956A7BFBFB98DF35C', None]
+    """
+    if isinstance(address, str):
+        account = _parse(address)
+        return f"{int.from_bytes(account[:1], 'big', signed=True)}:{account[1:].hex().upper()}"
+    return _convert(address, _write_raw)
+
+
+@overload
+def to_friendly(raw: str, *, bounceable: bool = ..., test_only: bool = ...) -> str: ...
+@overload
+def to_friendly(raw: Column, *, bounceable: bool = ..., test_only: bool = ...) -> Column: ...
+def to_friendly(
+    raw: str | Column, *, bounceable: bool = True, test_only: bool = False
+) -> str | Column:
+    """Write addresses in the user-friendly form, in base64url.
+
+    Parameters
+    ----------
+    raw
+        An address in any form or a column of them, as for `to_raw`. The flags of one that is
+        user-friendly already are replaced.
+    bounceable
+        Whether a message that fails at the address should come back. Custom is True for contracts
+        and False for wallets.
+    test_only
+        Whether software of the main network should refuse the address.
+
+    Returns
+    -------
+    48 characters; for a column, a new one as from `to_raw`.
+
+    Raises
+    ------
+    ValueError, TypeError
+        As from `to_raw`.
+
+    Examples
+    --------
+    >>> raw = "-1:e56754f83426f69b09267bd876ac97c44821345b7e266bd956a7bfbfb98df35c"
+    >>> to_friendly(raw)
+    'Ef_lZ1T4NCb2mwkme9h2rJfESCE0W34ma9lWp7-_uY3zXDvq'
+    >>> to_friendly(pd.Series([raw, None], index=["a", "b"]), bounceable=False)
+    a    Uf_lZ1T4NCb2mwkme9h2rJfESCE0W34ma9lWp7-_uY3zXGYv
+    b                                                 NaN
+    dtype: str
+    """
+    tag = _TAG | (0 if bounceable else 0x40) | (0x80 if test_only else 0)
+    if isinstance(raw, str):
+        body = bytes([tag]) + _parse(raw)
+        checksum = binascii.crc_hqx(body, 0)  # CRC-16/XMODEM
+        return base64.urlsafe_b64encode(body + checksum.to_bytes(2, "big")).decode()
+    return _convert(raw, partial(_write_friendly, tag))
+
+
+def _parse(text: str) -> bytes:
+    """Read one address in any form: the byte of its workchain and its 32 bytes."""
+    workchain, colon, account = text.partition(":")
+    if text in _SPECIAL:
+        fault = "the service prints this where a message has no account"
+    elif colon:
+        if workchain not in _WORKCHAINS:
+            fault = f"its workchain {shorten(workchain)} is not a decimal from -128 to 127"
+        elif len(account) != _HEX_LENGTH:
+            fault = f"it has {len(account)} characters after the colon, not {_HEX_LENGTH}"
+        elif not set(string.hexdigits).issuperset(account):
+            fault = "after the colon it has others than hex digits"
+        else:
+            return _WORKCHAINS[workchain] + bytes.fromhex(account)
+    elif len(text) != _FRIENDLY_LENGTH:
+        fault = f"it has no colon and {len(text)} characters, not {_FRIENDLY_LENGTH}"
+    elif not set(_BASE64URL + "+/").issuperset(text):
+        fault = "it has characters outside the alphabets of base64 and base64url"
+    else:
+        body = base64.urlsafe_b64decode(text)
+        if binascii.crc_hqx(body, 0):  # over body and checksum together it is zero
+            fault = "its checksum does not match, a character is mistyped"
+        elif body[0] & _TAG_MASK != _TAG:
+            fault = f"its tag is 0x{body[0]:02x}, not that of an account (0x11, 0x51, 0x91, 0xd1)"
+        else:
+            return body[1 : 1 + _ACCOUNT_LENGTH]
+    raise ValueError(
+        f"{shorten(text)} is not the address of an account: {fault}. Accepted are the raw form "
+        "(0:, then 64 hex digits) and the user-friendly one (48 characters of base64 or base64url)."
+    )
+
+
+# Columns: every kind becomes Arrow and goes back.
+
+
+def _convert(column: Column, write: Writer) -> Column:
+    """Rewrite every address of a column, keeping its kind, dtype, index and nulls."""
+    result: Any
+    if isinstance(column, pa.Array | pa.ChunkedArray):
+        result = _convert_arrow(column, write)
+    elif isinstance(column, pd.Series):
+        dtype, values = column.dtype, cast("Any", column.array)
+        if isinstance(dtype, pd.CategoricalDtype):
+            plain = _convert(column.astype(dtype.categories.dtype), write)
+            values = plain.astype("category").array
+        elif isinstance(dtype, pd.StringDtype | pd.ArrowDtype):
+            values = cast("Any", dtype).__from_arrow__(_convert_arrow(_to_arrow(values), write))
+        else:
+            values = _convert_numpy(column.to_numpy(), write)
+        result = pd.Series(values, column.index, values.dtype).__finalize__(column)
+    elif isinstance(column, np.ndarray) and not isinstance(column, np.ma.MaskedArray):
+        result = _convert_numpy(column, write)
+    elif isinstance(column, list):
+        result = _convert_numpy(np.fromiter(column, object, len(column)), write).tolist()
+    else:
+        raise TypeError(
+            f"{type(column).__name__} is neither a str nor a column of them: give a list, a numpy "
+            "array, a pandas Series, or a pyarrow Array or ChunkedArray"
+        )
+    return cast("Column", result)
+
+
+def _convert_numpy(column: NDArray[Any], write: Writer) -> NDArray[Any]:
+    if column.ndim != 1 or column.dtype.kind not in "OUT":
+        raise TypeError(f"addresses are one dimension of str, not {column.ndim} of {column.dtype}")
+    objects = column.astype(object)  # a copy, which keeps its own kinds of null
+    arrow = _convert_arrow(_to_arrow(objects), write)
+    valid = arrow.is_valid().to_numpy(zero_copy_only=False)
+    objects[valid] = arrow.drop_null().to_numpy(zero_copy_only=False)
+    longest = pc.max(pc.binary_length(arrow)) if column.dtype.kind == "U" and len(column) else None
+    return objects.astype(f"U{longest}" if longest else column.dtype, copy=False)
+
+
+def _convert_arrow(column: pa.Array, write: Writer) -> pa.Array:
+    if pa.types.is_null(column.type):
+        return column
+    values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if values not in _TEXT_TYPES:
+        raise TypeError(f"addresses are a column of strings, not of {column.type}")
+    chunked = isinstance(column, pa.ChunkedArray)
+    chunks, position = [], 0
+    for chunk in column.chunks if chunked else [column]:
+        text = chunk.cast(pa.large_string())
+        blocks = [text.slice(0, 0)]
+        for start in range(0, len(text), _BLOCK):
+            accounts, valid = _read(text.slice(start, _BLOCK), position)
+            blocks.append(_to_text(*write(accounts), valid))
+            position += len(valid)
+        chunks.append(pa.concat_arrays(blocks).cast(column.type))
+    return pa.chunked_array(chunks, column.type) if chunked else chunks[0]
+
+
+def _to_arrow(values: Any) -> pa.Array:
+    """Turn strings and nulls into Arrow, refusing anything else."""
+    try:
+        arrow = pa.array(values, from_pandas=True)
+    except (pa.ArrowException, UnicodeEncodeError):  # mixed types; half a surrogate pair
+        _refuse(values, 0)
+    if pa.types.is_binary(arrow.type):  # what pyarrow makes of bytes among the strings
+        _refuse(values, 0)
+    return arrow
+
+
+def _refuse(values: Iterable[Any], start: int) -> NoReturn:
+    """Raise for the first value that is neither an address nor null."""
+    for position, value in enumerate(values, start):
+        if isinstance(value, str):
+            try:
+                _parse(value)
+            except ValueError as error:
+                raise ValueError(f"position {position}: {error}") from None
+        elif pd.isna(value) is not True:  # of a list it is an array
+            raise TypeError(f"position {position}: {shorten(value)} is not a str")
+    raise TypeError(f"from position {start}: no column of addresses")
+
+
+def _read(text: pa.LargeStringArray, position: int) -> tuple[Bytes, Flags]:
+    """Read addresses into rows of 33 bytes, and tell which are not null."""
+    _, offsets, data = text.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
+    chars = np.frombuffer(data or b"", np.uint8)
+    valid = text.is_valid().to_numpy(zero_copy_only=False)
+    lengths = np.where(valid, np.diff(bounds), 0)
+    accounts = np.zeros((len(text), _ACCOUNT_LENGTH), np.uint8)
+    good = ~valid
+    for length, read in _READERS.items():
+        chosen = lengths == length
+        if chosen.any():
+            rows = slice(None) if chosen.all() else np.flatnonzero(chosen)
+            # Selecting rows of overlapping windows copies each address in one piece.
+            windows = np.lib.stride_tricks.sliding_window_view(chars, length)
+            accounts[rows], good[rows] = read(windows[bounds[:-1][rows]])
+    if not good.all():
+        first = int(good.argmin())
+        _refuse([text[first].as_py()], position + first)
+    return accounts, valid
+
+
+def _to_text(chars: Bytes, lengths: NDArray[np.int64], valid: Flags) -> pa.LargeStringArray:
+    lengths = np.where(valid, lengths, 0)
+    width = chars.shape[1]
+    if lengths.min() == lengths.max():
+        kept = chars[:, width - lengths[0] :].tobytes()
+    else:
+        kept = chars[np.arange(width) >= width - lengths[:, np.newaxis]].tobytes()
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    buffers = [
+        pa.py_buffer(part) for part in (offsets, kept, np.packbits(valid, bitorder="little"))
+    ]
+    return pa.LargeStringArray.from_buffers(len(valid), *buffers)
+
+
+# Blocks of rows: a pair of characters is one number of 16 bits, in memory order both ways, which
+# tables turn into a byte (hex) or 12 bits (base64) and back.
+
+
+def _pairs(alphabet: str) -> NDArray[np.uint16]:
+    return np.array([a + b for a in alphabet for b in alphabet], "S2").view(np.uint16)
+
+
+def _values(alphabet: str, base: int) -> NDArray[np.int16]:
+    """Tabulate what a pair means, -1 for nothing; past the base the last digits are respelt."""
+    digits = np.arange(len(alphabet))
+    digits[base:] -= len(alphabet) - base
+    table = np.full(1 << 16, -1, np.int16)
+    table[_pairs(alphabet)] = np.add.outer(base * digits, digits).ravel()
+    return table
+
+
+_HEX_PAIRS, _HEX_VALUES = _pairs("0123456789ABCDEF"), _values("0123456789ABCDEFabcdef", 16)
+_BASE64_PAIRS, _BASE64_VALUES = _pairs(_BASE64URL), _values(_BASE64URL + "+/", 64)
+_CRC16: NDArray[np.uint16] = np.arange(1 << 16).astype(np.uint16)  # what 16 shifts make of it
+for _ in range(16):
+    _CRC16 = (_CRC16 << 1 ^ np.where(_CRC16 & 0x8000, 0x1021, 0)).astype(np.uint16)
+# At n: the workchain of byte n, in decimal, after zeros, as characters and as one number.
+_NAMES = sorted(_WORKCHAINS, key=lambda name: _WORKCHAINS[name])
+_NAME_LENGTHS = np.array([len(name) for name in _NAMES])
+_NAME_KEYS = np.array([name.rjust(4, "\0") for name in _NAMES], "S4").view(np.uint32)
+_NAME_CHARS = _NAME_KEYS.view(np.uint8).reshape(-1, 4)
+_NAME_ORDER = np.argsort(_NAME_KEYS)
+
+
+def _read_raw(chars: Bytes) -> tuple[Bytes, Flags]:
+    width = chars.shape[1] - _HEX_LENGTH - 1
+    name = np.zeros((len(chars), 4), np.uint8)
+    name[:, 4 - width :] = chars[:, :width]
+    keys = name.view(np.uint32).ravel()
+    found = np.searchsorted(_NAME_KEYS, keys, sorter=_NAME_ORDER)
+    workchain = _NAME_ORDER.take(found, mode="clip")
+    account = _HEX_VALUES.take(np.ascontiguousarray(chars[:, width + 1 :]).view(np.uint16))
+    good = (_NAME_KEYS[workchain] == keys) & (_NAME_LENGTHS[workchain] == width)
+    good &= (chars[:, width] == ord(":")) & (np.bitwise_or.reduce(account, axis=1) >= 0)
+    return np.column_stack([workchain.astype(np.uint8), account.astype(np.uint8)]), good
+
+
+def _write_raw(accounts: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
+    workchain = accounts[:, 0]
+    colon = np.full((len(accounts), 1), ord(":"), np.uint8)
+    digits = _HEX_PAIRS.take(accounts[:, 1:]).view(np.uint8)
+    lengths = _NAME_LENGTHS[workchain] + 1 + _HEX_LENGTH
+    return np.hstack([_NAME_CHARS[workchain], colon, digits]), lengths
+
+
+def _read_friendly(chars: Bytes) -> tuple[Bytes, Flags]:
+    bits = _BASE64_VALUES.take(chars.view(np.uint16))
+    left, right = bits[:, 0::2], bits[:, 1::2]
+    body = np.stack([left >> 4, left << 4 | right >> 8, right], axis=2).astype(np.uint8)
+    body = body.reshape(-1, _ACCOUNT_LENGTH + 3)
+    good = (np.bitwise_or.reduce(bits, axis=1) >= 0) & (_crc16(body) == 0)
+    good &= body[:, 0] & _TAG_MASK == _TAG
+    return body[:, 1 : 1 + _ACCOUNT_LENGTH], good
+
+
+def _write_friendly(tag: int, accounts: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
+    body = np.hstack([np.full((len(accounts), 1), tag, np.uint8), accounts])
+    checksum = _crc16(body).astype(">u2").view(np.uint8).reshape(-1, 2)
+    bytes_ = np.hstack([body, checksum]).astype(np.uint16)
+    first, second, third = (bytes_[:, n::3] for n in range(3))
+    bits = np.stack([first << 4 | second >> 4, (second & 15) << 8 | third], axis=2)
+    chars = _BASE64_PAIRS.take(bits).view(np.uint8).reshape(-1, _FRIENDLY_LENGTH)
+    return chars, np.full(len(accounts), _FRIENDLY_LENGTH)
+
+
+def _crc16(rows: Bytes) -> NDArray[np.uint16]:
+    """CRC-16/XMODEM of every row of an even number of bytes."""
+    crc = np.zeros(len(rows), np.uint16)
+    for word in np.ascontiguousarray(rows).view(">u2").T.astype(np.uint16):
+        crc = _CRC16.take(crc ^ word)
+    return crc
+
+
+_READERS = {_FRIENDLY_LENGTH: _read_friendly}
+_READERS.update({len(f"{n}:") + _HEX_LENGTH: _read_raw for n in _WORKCHAINS})

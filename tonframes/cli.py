@@ -1,0 +1,142 @@
+"""The command line: arguments in, the functions of the library, text out.
+
+Exit status: 0 done, 1 an error of tonframes in one line on stderr, 2 wrong arguments, 130
+interrupted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tonframes.client import Client
+from tonframes.demo import demo
+from tonframes.errors import TonframesError
+from tonframes.fetch import DEFAULT, fetch_accounts, fetch_blocks
+from tonframes.frames import describe
+from tonframes.schema import TABLES
+from tonframes.service import serve_forever
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a command and give its exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        options.run(options)
+    except (TonframesError, ValueError, OSError) as error:
+        sys.stderr.write(f"tonframes: {' '.join(str(error).split())}\n")
+        return 1
+    except KeyboardInterrupt:
+        sys.stderr.write("tonframes: interrupted; what was committed is kept\n")
+        return 130
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="tonframes",
+        description="Typed tables of the TON blockchain, from an index service to Parquet.",
+        epilog="A key of TON Center is taken from the environment: TONCENTER_API_KEY.",
+    )
+    parser.add_argument("--version", action="version", version=f"tonframes {version('tonframes')}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    fetch = commands.add_parser("fetch", help="fetch into a Parquet store")
+    what = fetch.add_subparsers(required=True, metavar="WHAT")
+
+    blocks = what.add_parser("blocks", help="transactions of masterchain blocks")
+    blocks.add_argument("seqnos", type=_seqnos, metavar="FROM:TO", help="seqnos, TO not included")
+    _add_service(blocks)
+    blocks.set_defaults(run=_fetch_blocks)
+
+    accounts = what.add_parser("accounts", help="present states of accounts")
+    accounts.add_argument("file", type=Path, help="addresses in any form, one a line; - is stdin")
+    accounts.add_argument("--no-boc", action="store_true", help="leave out code and data")
+    accounts.add_argument("--max-age", metavar="AGE", help="take younger states from the store: 1h")
+    _add_service(accounts)
+    accounts.set_defaults(run=_fetch_accounts)
+
+    columns = commands.add_parser("describe", help="tell what the columns of a table are")
+    columns.add_argument("table", choices=TABLES, metavar="TABLE", help=", ".join(TABLES))
+    columns.set_defaults(run=_describe)
+
+    service = commands.add_parser("serve", help="answer the two operations from a store")
+    service.add_argument("store", type=Path, metavar="DIR", help="a store")
+    service.add_argument("--host", default="127.0.0.1", help="address to listen on")
+    service.add_argument("--port", type=int, default=8081, help="port to listen on; 0 is any")
+    service.add_argument(
+        "--dialect",
+        choices=("specification", "service"),
+        default="specification",
+        help="answer as specified, or as deployed services do",
+    )
+    service.set_defaults(run=_serve)
+
+    show = commands.add_parser("demo", help="do the main job on made-up data")
+    show.add_argument(
+        "--store",
+        type=Path,
+        default=Path("tonframes-demo"),
+        metavar="DIR",
+        help="where to keep what it fetches (default: %(default)s)",
+    )
+    show.set_defaults(run=lambda options: demo(options.store))
+    return parser
+
+
+def _add_service(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--store",
+        type=Path,
+        default=DEFAULT,
+        metavar="DIR",
+        help="the store (default: one per service in your cache directory)",
+    )
+    parser.add_argument("--url", help="the service (default: TONFRAMES_URL, or TON Center)")
+    parser.add_argument("--rps", type=float, metavar="R", help="requests per second at most")
+
+
+def _client(options: argparse.Namespace) -> Client:
+    return Client(options.url, requests_per_second=options.rps)
+
+
+def _fetch_blocks(options: argparse.Namespace) -> None:
+    with _client(options) as client:
+        print(fetch_blocks(options.seqnos, client=client, store=options.store))
+
+
+def _fetch_accounts(options: argparse.Namespace) -> None:
+    text = sys.stdin.read() if str(options.file) == "-" else options.file.read_text("utf-8")
+    with _client(options) as client:
+        accounts = fetch_accounts(
+            text.split(),
+            include_boc=not options.no_boc,
+            max_age=options.max_age,
+            client=client,
+            store=options.store,
+        )
+    print(accounts)
+
+
+def _describe(options: argparse.Namespace) -> None:
+    print(describe(options.table).to_string(index=False, justify="left"))
+
+
+def _serve(options: argparse.Namespace) -> None:
+    serve_forever(options.store, host=options.host, port=options.port, dialect=options.dialect)
+
+
+def _seqnos(text: str) -> range:
+    start, colon, stop = text.partition(":")
+    if not start.isdecimal() or (colon and not stop.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not like 100:150, or 100")
+    seqnos = range(int(start), int(stop) if colon else int(start) + 1)
+    if not seqnos:
+        raise argparse.ArgumentTypeError(f"{text!r} is empty")
+    return seqnos

@@ -1,0 +1,151 @@
+"""What can go wrong, as one small tree.
+
+::
+
+    TonframesError                everything tonframes raises on purpose, but for wrong arguments
+    ├── RequestError              the service did not answer as asked; `status`, `retryable`
+    ├── DecodeError               a response body is not of the form the schema declares; `path`
+    ├── IncompleteError           what was fetched cannot be shown to be whole; `partial`, `missing`
+    ├── MissingError              a store does not hold what was asked of it; `missing`
+    └── StoreError                a store cannot be read or written; `path`
+
+Wrong arguments are Python's own `ValueError` and `TypeError`, raised before anything is sent,
+read or written. Every message says what was being done, what was expected, what was there
+(shortened) and, where something can be done about it, what.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: A value quoted in a message is cut to this many characters.
+QUOTED = 80
+
+
+def shorten(value: object) -> str:
+    r"""Quote a value for a message: printable, on one line, at most `QUOTED` characters.
+
+    Examples
+    --------
+    >>> shorten(b'<html>\n')
+    "'<html>\\n'"
+    >>> shorten("9" * 100) == "'" + "9" * 77 + "…'"
+    True
+    """
+    if isinstance(value, bytes | bytearray | memoryview):
+        text = ascii(bytes(value[: 2 * QUOTED]).decode("utf-8", "backslashreplace"))
+    elif isinstance(value, str):
+        text = ascii(value[: 2 * QUOTED])
+    else:
+        text = ascii(value)
+    if len(text) <= QUOTED:
+        return text
+    quote = text[0] if text[0] in "'\"" else ""
+    return text[: QUOTED - 1 - len(quote)] + "…" + quote
+
+
+class TonframesError(Exception):
+    """The root of every error that tonframes raises on purpose."""
+
+
+class TonframesWarning(UserWarning):
+    """Something was kept or folded that one may want to know of; nothing is lost."""
+
+
+def warn(message: str) -> None:
+    """Warn, and name the line outside this package that the call came from."""
+    package = str(Path(__file__).parent)
+    level, frame = 1, sys._getframe()  # noqa: SLF001 - the interpreter's way to look up the stack
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, TonframesWarning, stacklevel=level)
+
+
+class RequestError(TonframesError):
+    """The service did not answer a request as it should.
+
+    Attributes
+    ----------
+    status
+        HTTP status of the last answer, None when there was none.
+    retryable
+        Whether the same request may succeed later.
+    """
+
+    def __init__(self, message: str, *, status: int | None = None, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retryable = retryable
+
+
+class DecodeError(TonframesError):
+    """A response body does not have the form that the schema declares.
+
+    Attributes
+    ----------
+    path
+        Where in the body, as `$.transactions[3].description.compute_ph.gas_used`.
+    expected
+        What the schema declares there.
+    found
+        What was there, shortened.
+    """
+
+    def __init__(self, path: str, expected: str, found: str) -> None:
+        super().__init__(f"{path}: expected {expected}, found {found}")
+        self.path = path
+        self.expected = expected
+        self.found = found
+
+
+class IncompleteError(TonframesError):
+    """What was fetched cannot be shown to be whole.
+
+    Attributes
+    ----------
+    partial
+        What is there nevertheless: a `Blocks` or `Accounts`, or None.
+    missing
+        The masterchain seqnos, as ranges, that are not proven.
+    """
+
+    def __init__(
+        self, message: str, *, partial: object = None, missing: Sequence[range] = ()
+    ) -> None:
+        super().__init__(message)
+        self.partial = partial
+        self.missing = tuple(missing)
+
+
+class MissingError(TonframesError):
+    """A store does not hold what was asked of it.
+
+    Attributes
+    ----------
+    missing
+        The ranges of masterchain seqnos, or the addresses, that are not held.
+    """
+
+    def __init__(self, message: str, *, missing: Sequence[range] | Sequence[str]) -> None:
+        super().__init__(message)
+        self.missing = tuple(missing)
+
+
+class StoreError(TonframesError):
+    """A store cannot be read or written.
+
+    Attributes
+    ----------
+    path
+        The file or folder in question.
+    """
+
+    def __init__(self, message: str, *, path: Path) -> None:
+        super().__init__(message)
+        self.path = path

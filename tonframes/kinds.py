@@ -1,0 +1,255 @@
+"""What one value is: on the wire, in an Arrow column, in a pandas frame.
+
+A `Kind` holds both spellings of a value and the way between them. Columns go through `decode`
+and `encode`, which are inverse to each other; `decode` is strict and fast and refuses a whole
+column (`REFUSALS`) when one value of it is spelled in another way. `read` looks at one JSON token
+and says what is wrong with it; it is asked only about bodies that `decode` has refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, ClassVar, Literal
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Dialect = Literal["service", "specification"]
+
+#: Everything that the strict path raises when a body is not exactly of the declared form.
+REFUSALS = (
+    msgspec.DecodeError,
+    pa.ArrowInvalid,
+    pa.ArrowTypeError,
+    OverflowError,
+    RecursionError,
+    UnicodeDecodeError,
+)
+
+INT64 = range(-(2**63), 2**63)
+
+_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_HEX_SHARD = re.compile(r"[0-9A-Fa-f]{1,16}")
+_HEX_OPCODE = re.compile(r"0x[0-9A-Fa-f]{1,8}")
+
+
+class Mismatch(ValueError):  # noqa: N818 - not an error of ours: it becomes a DecodeError or `extra`
+    """A token is not of the kind it should be."""
+
+
+class Oversize(Mismatch):
+    """An integer, rightly spelled, that an int64 column cannot hold."""
+
+
+class Kind:
+    """One kind of value. `wire` is its msgspec type, `missing` the wire value of null."""
+
+    name: ClassVar[str]
+    expected: ClassVar[str]
+    wire: ClassVar[Any]
+    arrow: ClassVar[pa.DataType]
+    missing: ClassVar[Any] = None
+
+    def decode(self, values: list[Any]) -> pa.Array:
+        """Turn wire values, as msgspec made them, into a column."""
+        return pa.array(values, self.arrow)
+
+    def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:  # noqa: ARG002
+        """Turn a column back into the wire values of a dialect."""
+        values: list[Any] = column.to_pylist()
+        return values
+
+    def read(self, token: bytes) -> Any:
+        """Turn one JSON token into a wire value, or raise `Mismatch`."""
+        value = msgspec.json.decode(token)
+        if type(value) is not self.wire:
+            raise Mismatch
+        return value
+
+    def __repr__(self) -> str:
+        return self.name.upper()
+
+
+class Text(Kind):
+    """A JSON string: text."""
+
+    name, expected, wire, arrow = "text", "a string", str, pa.string()
+
+
+class Bool(Kind):
+    """A JSON truth value."""
+
+    name, expected, wire, arrow = "bool", "true or false", bool, pa.bool_()
+
+
+class Int(Kind):
+    """A JSON number without fraction or exponent."""
+
+    name, expected, wire, arrow = "int", "an integer", int, pa.int64()
+
+    def read(self, token: bytes) -> int:
+        if not _INTEGER.fullmatch(token.decode()) and token != b"-0":
+            raise Mismatch
+        return _int64(token.decode())
+
+
+class Digits(Kind):
+    """An integer written as a JSON string of decimal digits: a string-int."""
+
+    name, expected, wire, arrow = "digits", "a string of decimal digits", str, pa.int64()
+
+    def decode(self, values: list[Any]) -> pa.Array:
+        text = pa.array(values, pa.string())
+        numbers = text.cast(pa.int64())
+        # Arrow's cast also takes "007", "+7" and "0x10": only the way back proves the spelling.
+        if not numbers.cast(pa.string()).equals(text):
+            raise pa.ArrowInvalid("not the spelling of an integer")
+        return numbers
+
+    def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
+        return super().encode(column.cast(pa.string()), dialect)
+
+    def read(self, token: bytes) -> str:
+        text = msgspec.json.decode(token)
+        if type(text) is not str or not _INTEGER.fullmatch(text):
+            raise Mismatch
+        _int64(text)
+        return text
+
+
+class Shard(Kind):
+    """The 64-bit tagged prefix of a shard, as a signed integer.
+
+    The deployed service prints the unsigned number in hex without padding, the specification
+    calls it a string-int, which is a signed decimal. Both readings are told apart by length:
+    a decimal spelling of 16 digits or less would be a prefix of more than 9 bits, and mainnet
+    splits to 4.
+    """
+
+    name, wire, arrow = "shard", str, pa.int64()
+    expected = "a shard: 1 to 16 hex digits, or a signed decimal, and not 0"
+
+    def decode(self, values: list[Any]) -> pa.Array:
+        return _by_spelling(values, self._number)
+
+    def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
+        form = (lambda n: f"{n % 2**64:X}") if dialect == "service" else str
+        return _by_value(column, form)
+
+    def read(self, token: bytes) -> str:
+        text = msgspec.json.decode(token)
+        if type(text) is not str:
+            raise Mismatch
+        self._number(text)
+        return text
+
+    @staticmethod
+    def _number(text: str) -> int:
+        if _HEX_SHARD.fullmatch(text):
+            number = int(text, 16)
+        elif len(text) <= len("-9223372036854775808") and _INTEGER.fullmatch(text):
+            number = int(text)
+        else:
+            raise Mismatch
+        if number == 0 or not -(2**63) <= number < 2**64:
+            raise Mismatch
+        return (number + 2**63) % 2**64 - 2**63
+
+
+class Opcode(Kind):
+    """The first 32 bits of a message body, as an unsigned integer.
+
+    The deployed service prints "0x%08x", the specification has an int, signed or unsigned.
+    """
+
+    name, wire, arrow = "opcode", str | int, pa.int64()
+    expected = 'an opcode: "0x" and 1 to 8 hex digits, or an integer of 32 bits'
+
+    def decode(self, values: list[Any]) -> pa.Array:
+        return _by_spelling(values, self._number)
+
+    def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
+        if dialect == "service":
+            return _by_value(column, lambda n: f"0x{n:08x}")
+        return super().encode(column, dialect)
+
+    def read(self, token: bytes) -> str | int:
+        value = msgspec.json.decode(token)
+        if type(value) not in (str, int):
+            raise Mismatch
+        self._number(value)
+        return value  # type: ignore[no-any-return]
+
+    @staticmethod
+    def _number(value: str | int) -> int:
+        if isinstance(value, str):
+            if not _HEX_OPCODE.fullmatch(value):
+                raise Mismatch
+            return int(value, 16)
+        if not -(2**31) <= value < 2**32:
+            raise Mismatch
+        return value % 2**32
+
+
+class Json(Kind):
+    """A JSON object or array of free form, kept byte for byte as text."""
+
+    wire, arrow, missing = msgspec.Raw, pa.string(), msgspec.Raw()
+
+    def __init__(self, opening: str, name: str) -> None:
+        self.opening = opening
+        self.name = name  # type: ignore[misc]
+        self.expected = f"a JSON {name}"  # type: ignore[misc]
+
+    def decode(self, values: list[Any]) -> pa.Array:
+        tokens = pa.array(values, pa.binary())
+        null = pc.is_in(tokens, pa.array([b"", b"null"], pa.binary()))
+        # msgspec does not look at the UTF-8 of what it keeps raw; this cast does.
+        text = pc.if_else(null, None, tokens.cast(pa.string()))
+        if pc.all(pc.starts_with(text, self.opening)).as_py() is False:
+            raise pa.ArrowInvalid(f"not {self.expected}")
+        return text
+
+    def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
+        return [
+            self.missing if text is None else msgspec.Raw(text.encode())
+            for text in super().encode(column, dialect)
+        ]
+
+    def read(self, token: bytes) -> msgspec.Raw:
+        token.decode()
+        if not token.startswith(self.opening.encode()):
+            raise Mismatch
+        return msgspec.Raw(token)
+
+
+class Time(Kind):
+    """A moment in UTC. On the wire it never stands by itself."""
+
+    name, expected, wire, arrow = "time", "a moment", None, pa.timestamp("us", tz="UTC")
+
+
+TEXT, BOOL, INT, DIGITS = Text(), Bool(), Int(), Digits()
+SHARD, OPCODE, TIME = Shard(), Opcode(), Time()
+OBJECT, ARRAY = Json("{", "object"), Json("[", "array")
+
+
+def _int64(digits: str) -> int:
+    if len(digits) > len("-9223372036854775808") or int(digits) not in INT64:
+        raise Oversize
+    return int(digits)
+
+
+def _by_spelling(values: list[Any], number: Any) -> pa.Array:
+    """Parse every distinct spelling once: a body holds few shards and few opcodes."""
+    try:
+        numbers = {value: number(value) for value in set(values) - {None}}
+    except Mismatch as mismatch:
+        raise pa.ArrowInvalid(str(mismatch)) from None
+    return pa.array([numbers.get(value) for value in values], pa.int64())
+
+
+def _by_value(column: pa.Array, spelling: Any) -> list[Any]:
+    spellings = {n: spelling(n) for n in column.unique().to_pylist() if n is not None}
+    return [spellings.get(n) for n in column.to_pylist()]

@@ -1,0 +1,292 @@
+"""The operations: parameters in, objects out; as specified, or as deployed services answer."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tonframes.addresses import to_raw
+from tonframes.service.tops import MASTERCHAIN, WHOLE, reference, shard_state
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from typing import Self
+
+    from tonframes.service.holdings import Holdings, Transaction
+
+T = TypeVar("T")
+Query = dict[str, list[str]]
+Answer = dict[str, Any]
+
+#: Rows of a page at most and by default, addresses of a request at most.
+MOST_ROWS, ROWS, MOST_ADDRESSES = 1000, 100, 1024
+
+# What Go's strconv takes for truth values and integers.
+_TRUE, _FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
+_INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
+_NETWORKS = {"mainnet": -239, "testnet": -3}
+
+
+class Refusal(Exception):  # noqa: N818 - not an error of ours: it becomes an answer
+    """The answer is an error: a status and a text."""
+
+    def __init__(self, status: HTTPStatus, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+class Operations(ABC):
+    """The operations that both dialects have, and how they answer alike."""
+
+    def __init__(self, holdings: Holdings) -> None:
+        self.holdings = holdings
+        self.operations: dict[str, Callable[[Query], Answer]] = {
+            "accountStates": self.account_states,
+            "masterchainBlockShards": self.masterchain_block_shards,
+            "transactionsByMasterchainBlock": self.transactions_by_masterchain_block,
+            "masterchainInfo": self.masterchain_info,
+        }
+
+    def answer(self, path: str, query: Query) -> Answer:
+        """Answer a request, or raise a `Refusal`."""
+        operation = self.operations.get(path.removeprefix("/api/v3/"))
+        if operation is None or not path.startswith("/api/v3/"):
+            raise Refusal(HTTPStatus.NOT_FOUND, f"Cannot GET {path[:200]}")
+        return operation(query)
+
+    @abstractmethod
+    def account_states(self, query: Query) -> Answer:
+        """Answer with accounts as they are now."""
+
+    @abstractmethod
+    def masterchain_block_shards(self, query: Query) -> Answer:
+        """Answer with what a masterchain block commits."""
+
+    @abstractmethod
+    def transactions_by_masterchain_block(self, query: Query) -> Answer:
+        """Answer with the transactions that a masterchain block commits."""
+
+    def masterchain_info(self, query: Query) -> Answer:  # noqa: ARG002
+        """Answer with the first and the last masterchain block."""
+        # Without any, the block 0 of every network stands for both.
+        runs = self.holdings.runs() or (range(1),)
+        return {
+            "last": self._masterchain_block(runs[-1][-1]),
+            "first": self._masterchain_block(runs[0][0]),
+        }
+
+    def _masterchain_block(self, seqno: int) -> Any:
+        for block in self.holdings.blocks(seqno):
+            if block.workchain == MASTERCHAIN:
+                return block.json
+        known = reference(MASTERCHAIN, WHOLE, seqno, self.holdings.dialect)
+        network = self.holdings.network or ""
+        if network in _NETWORKS or _INTEGER.fullmatch(network):
+            known["global_id"] = _NETWORKS.get(network) or int(network)
+        return known
+
+    def _transactions(self, rows: Sequence[Transaction], query: Query) -> Answer:
+        named = (address for row in rows for address in row.named)
+        return {
+            "transactions": [row.json for row in rows],
+            "address_book": self._entries("address_book", named, query),
+        }
+
+    def _accounts(
+        self, addresses: Iterable[str] | None, query: Query, *, include_boc: bool, limit: int
+    ) -> Answer:
+        accounts = self.holdings.accounts(addresses, include_boc=include_boc, limit=limit)
+        return {
+            "accounts": list(accounts.values()),
+            "address_book": self._entries("address_book", addresses or accounts, query),
+            "metadata": self._entries("metadata", accounts, query),
+        }
+
+    def _entries(self, name: str, addresses: Iterable[str | None], query: Query) -> Answer:
+        if set(query.get(f"x_no_{name}", ())) & set(_TRUE):
+            return {}
+        return dict(self.holdings.entries(name, addresses))
+
+
+class Specification(Operations):
+    """As specified. Where the specification leaves it open, anything odd is refused."""
+
+    def account_states(self, query: Query) -> Answer:
+        """Answer with accounts in the order asked."""
+        texts = query.get("address", [])
+        if not 1 <= len(texts) <= MOST_ADDRESSES:
+            raise _unprocessable(f"address must be given 1 to {MOST_ADDRESSES} times")
+        flags = query.get("include_boc", ["true"])
+        if len(flags) != 1 or flags[0] not in _TRUE + _FALSE:
+            raise _unprocessable("include_boc must be true or false")
+        addresses = [_address(text, index) for index, text in enumerate(texts)]
+        include_boc = flags[0] in _TRUE
+        return self._accounts(addresses, query, include_boc=include_boc, limit=MOST_ADDRESSES)
+
+    def masterchain_block_shards(self, query: Query) -> Answer:
+        """Answer with a page of transactions, by (lt, account)."""
+        seqno = _whole(query, "seqno", 0)
+        limit = _whole(query, "limit", 1, MOST_ROWS, default=ROWS)
+        offset = _whole(query, "offset", 0, default=0)
+        rows = self.holdings.transactions(seqno)
+        if rows is None:
+            raise _not_found(f"masterchain block {seqno} not found")
+        return self._transactions(rows[offset : offset + limit], query)
+
+    transactions_by_masterchain_block = masterchain_block_shards
+
+
+class Service(Operations):
+    """As deployed services answer: toncenter/ton-indexer, main.go and index/crud*.go."""
+
+    def __init__(self, holdings: Holdings) -> None:
+        super().__init__(holdings)
+        self.operations["masterchainBlockShardState"] = self.masterchain_block_shard_state
+
+    def account_states(self, query: Query) -> Answer:
+        """Answer with at most 1000 accounts, and with any where no address is given."""
+        if "address" not in query:
+            raise _unprocessable("address of account is required")
+        flag = query.get("include_boc", ["true"])[-1]
+        if flag not in (*_TRUE, *_FALSE, "on", ""):
+            raise _unconverted('"include_boc"')
+        addresses = [
+            address
+            for index, text in enumerate(query["address"])
+            for address in _addresses(text, index)
+        ]
+        include_boc = flag in (*_TRUE, "on")
+        return self._accounts(addresses or None, query, include_boc=include_boc, limit=MOST_ROWS)
+
+    def masterchain_block_shards(self, query: Query) -> Answer:
+        """Answer with a page of blocks; not found, if there is none on it."""
+        page = _Page.read(query)
+        blocks = page.of(
+            self.holdings.blocks(_int32(_seqno(query))),
+            lambda block, sign: sign * (block.gen_utime or 0),
+        )
+        if not blocks:
+            raise _not_found("blocks not found")
+        return {"blocks": [block.json for block in blocks]}
+
+    def transactions_by_masterchain_block(self, query: Query) -> Answer:
+        """Answer with a page of transactions, newest first unless asked otherwise."""
+        page = _Page.read(query)
+        seqno = _int32(_seqno(query))
+        rows = self.holdings.transactions(seqno)
+        if rows is None:
+            raise _not_found(f"masterchain block {seqno} not found")
+        chosen = page.of(rows, lambda row, sign: (sign * row.lt, row.account), default="desc")
+        return self._transactions(chosen, query)
+
+    def masterchain_block_shard_state(self, query: Query) -> Answer:
+        """Answer with the last block of every shard, the masterchain's included."""
+        blocks = shard_state(self.holdings, _seqno(query))
+        if not blocks:
+            raise _not_found("blocks not found")
+        return {"blocks": [block.json for block in blocks]}
+
+
+DIALECTS: Mapping[str, Callable[[Holdings], Operations]] = {
+    "specification": Specification,
+    "service": Service,
+}
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────
+# None quotes a parameter: clients tell passing failures by words in the text.
+
+
+def _unprocessable(text: str) -> Refusal:
+    return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, text)
+
+
+def _unconverted(what: str) -> Refusal:
+    return _unprocessable(f"schema: error converting value for {what}")
+
+
+def _not_found(text: str) -> Refusal:
+    return Refusal(HTTPStatus.NOT_FOUND, text)
+
+
+def _address(text: str, index: int) -> str:
+    try:
+        return to_raw(text)
+    except ValueError:
+        raise _unconverted(f'index {index} of "address"') from None
+
+
+# ── parameters as specified ──────────────────────────────────────────────────────────────────────
+
+
+def _whole(
+    query: Query, name: str, least: int, most: int = 2**63 - 1, *, default: int | None = None
+) -> int:
+    texts = query.get(name, [])
+    if not texts and default is not None:
+        return default
+    if len(texts) == 1 and re.fullmatch(r"[0-9]{1,20}", texts[0]):
+        number = int(texts[0])
+        if least <= number <= most:
+            return number
+    bounds = f"from {least} to {most}" if most == MOST_ROWS else f"of {least} or more"
+    raise _unprocessable(f"{name} must be one integer {bounds}")
+
+
+# ── parameters as deployed services read them ────────────────────────────────────────────────────
+
+
+def _addresses(text: str, index: int) -> list[str]:
+    """Read a value of `address`: one, or what commas separate; empty ones vanish."""
+    return [_address(part, index) for part in text.split(",") if part]
+
+
+def _seqno(query: Query) -> int:
+    """Read `seqno`, 0 for what is no integer (fiber's QueryInt)."""
+    text = query.get("seqno", [""])[0]
+    number = int(text) if _INTEGER.fullmatch(text) else 0
+    return number if -(2**63) <= number < 2**63 else 0
+
+
+def _int32(number: int) -> int:
+    """Convert as Go does, by dropping bits: 2^32 + 1 is the seqno 1."""
+    return (number + 2**31) % 2**32 - 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class _Page:
+    """Which rows are asked for, and in which order."""
+
+    limit: int
+    offset: int
+    sort: str | None
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """Read limit, offset and sort; an empty number is 0."""
+        numbers = {"limit": ROWS, "offset": 0}
+        for name in numbers.keys() & query.keys():
+            text = query[name][-1] or "0"
+            if not _INTEGER.fullmatch(text) or _int32(int(text)) != int(text):
+                raise _unconverted(f'"{name}"')
+            numbers[name] = int(text)
+        sort = query["sort"][-1].lower() if "sort" in query else None
+        return cls(max(1, numbers["limit"]), max(0, numbers["offset"]), sort)
+
+    def of(
+        self, rows: Sequence[T], key: Callable[[T, int], Any], *, default: str | None = None
+    ) -> Sequence[T]:
+        """Sort by `key`, which is given 1 for ascending and -1 for descending, and cut."""
+        if self.limit > MOST_ROWS:
+            text = f"limit is not allowed: {self.limit} > {MOST_ROWS}"
+            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+        signs = {None: 0, "asc": 1, "a": 1, "desc": -1, "d": -1}
+        if self.sort not in signs:
+            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "wrong value for sort parameter")
+        sign = signs[self.sort or default]
+        if sign:
+            rows = sorted(rows, key=lambda row: key(row, sign))
+        return rows[self.offset : self.offset + self.limit]

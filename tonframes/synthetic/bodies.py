@@ -1,0 +1,250 @@
+"""Message bodies of the synthetic chain: the cells, and what the service makes of them.
+
+Layouts: TEP-74 and TEP-89 (jettons), TEP-62 (NFT), `wallet/interact` of the TON documentation
+(comments, signed requests). The decoded form is the service's: TL-B constructors under `@type`,
+numbers as strings.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from tonframes.cells import Builder, Cell
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+OPCODE_BITS = 32
+#: Bytes of text that fit a cell behind an opcode; the rest follows in a chain of cells.
+TEXT_ROOM = 123
+SUBWALLET = 698_983_191
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A message body.
+
+    Attributes
+    ----------
+    cell
+        What is sent.
+    decoded
+        What the service shows, None where it knows no such body.
+    fields
+        What the contracts of this chain read, so that none of them must parse cells.
+    """
+
+    cell: Cell
+    decoded: dict[str, Any] | None = None
+    fields: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def opcode(self) -> int | None:
+        """The first 32 bits, None in shorter bodies."""
+        spare = self.cell.bits - OPCODE_BITS
+        return self.cell.value >> spare if spare >= 0 else None
+
+    @property
+    def decoded_opcode(self) -> str | None:
+        """The service's name of the body, None for an empty one and for one it does not know."""
+        if self.opcode is None or self.decoded is None:
+            return None
+        name: str = self.decoded.get("@type") or self.decoded["type"]
+        return name
+
+
+def _coins(amount: int) -> dict[str, Any]:
+    size = (amount.bit_length() + 7) // 8
+    return {"@type": "var_uint", "len": str(size), "value": str(amount)}
+
+
+def _address(raw: str | None) -> dict[str, Any]:
+    if raw is None:
+        return {"@type": "addr_none"}
+    workchain, _, account = raw.partition(":")
+    return {
+        "@type": "addr_std",
+        "anycast": {"@type": "nothing_from_maybe"},
+        "workchain_id": workchain,
+        "address": account,
+    }
+
+
+def _text(text: str) -> Cell:
+    """Write a comment: 32 zero bits and UTF-8, continued in references ("snake" format)."""
+    data = bytes(4) + text.encode()
+    chunks = [data[: TEXT_ROOM + 4]]
+    rest = data[TEXT_ROOM + 4 :]
+    chunks += [rest[at : at + TEXT_ROOM + 4] for at in range(0, len(rest), TEXT_ROOM + 4)]
+    tail: tuple[Cell, ...] = ()
+    for chunk in reversed(chunks):
+        tail = (Cell(int.from_bytes(chunk), 8 * len(chunk), tail),)
+    return tail[0]
+
+
+def empty() -> Body:
+    """Nothing at all: a plain transfer."""
+    return Body(Cell(), {"@type": "empty_cell"})
+
+
+def comment(text: str, form: int = 0) -> Body:
+    """Text for the receiver, shown in one of the forms that versions of the service use.
+
+    `form` chooses: 0 the newer `@type`, 1 the older `type`, 2 both, 3 nothing decoded.
+    """
+    newer, older = {"@type": "text_comment"}, {"type": "text_comment"}
+    shown = {"comment": text}
+    forms = (newer | shown, older | shown, newer | shown | older, None)
+    return Body(_text(text), forms[form], {"text": text})
+
+
+def opaque(opcode: int, payload: int, bits: int, *refs: Cell) -> Body:
+    """Write a body that the service has no name for."""
+    return Body(Cell(opcode << bits | payload, 32 + bits, refs))
+
+
+def excess(query: int) -> Body:
+    """Return what is left of the value (TEP-74 `excesses`)."""
+    cell = Builder().uint(0xD53276DB, 32).uint(query, 64).cell()
+    return Body(cell, {"@type": "excess", "query_id": str(query)}, {"query": query})
+
+
+def _payload(text: str | None) -> tuple[Cell, dict[str, Any]]:
+    """Write a forward payload, always in a cell of its own."""
+    cell = _text(text) if text else Cell()
+    value = {"@type": "text_comment", "text": text} if text else {"@type": "empty_cell"}
+    return cell, {"@type": "second_from_either", "value": value}
+
+
+def jetton_transfer(
+    query: int, amount: int, *, to: str, response: str, forward: int = 0, text: str | None = None
+) -> Body:
+    """Ask one's jetton wallet to send jettons (TEP-74 `transfer`)."""
+    payload, shown = _payload(text)
+    cell = Builder().uint(0x0F8A7EA5, 32).uint(query, 64).coins(amount).address(to)
+    cell.address(response).uint(0, 1).coins(forward).uint(1, 1).ref(payload)
+    decoded = {
+        "@type": "jetton_transfer",
+        "query_id": str(query),
+        "amount": _coins(amount),
+        "destination": _address(to),
+        "response_destination": _address(response),
+        "custom_payload": {"@type": "nothing_from_maybe"},
+        "forward_ton_amount": _coins(forward),
+        "forward_payload": shown,
+    }
+    fields = {"query": query, "amount": amount, "to": to, "response": response}
+    return Body(cell.cell(), decoded, fields | {"forward": forward, "text": text})
+
+
+def jetton_internal_transfer(
+    query: int,
+    amount: int,
+    *,
+    sender: str | None,
+    response: str,
+    forward: int = 0,
+    text: str | None = None,
+) -> Body:
+    """Move jettons from wallet to wallet (TEP-74 `internal_transfer`)."""
+    payload, shown = _payload(text)
+    cell = Builder().uint(0x178D4519, 32).uint(query, 64).coins(amount).address(sender)
+    cell.address(response).coins(forward).uint(1, 1).ref(payload)
+    decoded = {
+        "@type": "jetton_internal_transfer",
+        "query_id": str(query),
+        "amount": _coins(amount),
+        "from": _address(sender),
+        "response_address": _address(response),
+        "forward_ton_amount": _coins(forward),
+        "forward_payload": shown,
+    }
+    fields = {"query": query, "amount": amount, "sender": sender, "response": response}
+    return Body(cell.cell(), decoded, fields | {"forward": forward, "text": text})
+
+
+def jetton_notify(query: int, amount: int, sender: str | None, text: str | None) -> Body:
+    """Tell the owner that jettons have come (TEP-74 `transfer_notification`)."""
+    payload, shown = _payload(text)
+    cell = Builder().uint(0x7362D09C, 32).uint(query, 64).coins(amount).address(sender)
+    decoded = {
+        "@type": "jetton_notify",
+        "query_id": str(query),
+        "amount": _coins(amount),
+        "sender": _address(sender),
+        "forward_payload": shown,
+    }
+    return Body(cell.uint(1, 1).ref(payload).cell(), decoded)
+
+
+def jetton_mint(query: int, amount: int, to: str) -> Body:
+    """Ask a jetton master for new jettons, as its administrator."""
+    cell = Builder().uint(0x642B7D07, 32).uint(query, 64).address(to).coins(amount).cell()
+    decoded = {
+        "@type": "jetton_mint",
+        "query_id": str(query),
+        "to_address": _address(to),
+        "amount": _coins(amount),
+    }
+    return Body(cell, decoded, {"query": query, "amount": amount, "to": to})
+
+
+def nft_transfer(query: int, new_owner: str, response: str, forward: int) -> Body:
+    """Ask an NFT to change hands (TEP-62 `transfer`)."""
+    cell = Builder().uint(0x5FCC3D14, 32).uint(query, 64).address(new_owner).address(response)
+    decoded = {
+        "@type": "nft_transfer",
+        "query_id": str(query),
+        "new_owner": _address(new_owner),
+        "response_destination": _address(response),
+        "custom_payload": {"@type": "nothing_from_maybe"},
+        "forward_amount": _coins(forward),
+        "forward_payload": {"@type": "first_from_either", "value": {"@type": "empty_cell"}},
+    }
+    fields = {"query": query, "to": new_owner, "response": response, "forward": forward}
+    return Body(cell.uint(0, 1).coins(forward).uint(0, 1).cell(), decoded, fields)
+
+
+def nft_ownership_assigned(query: int, previous: str) -> Body:
+    """Tell the new owner of an NFT (TEP-62 `ownership_assigned`)."""
+    cell = Builder().uint(0x05138D91, 32).uint(query, 64).address(previous).uint(0, 1).cell()
+    decoded = {
+        "@type": "nft_ownership_assigned",
+        "query_id": str(query),
+        "prev_owner": _address(previous),
+        "forward_payload": {"@type": "first_from_either", "value": {"@type": "empty_cell"}},
+    }
+    return Body(cell, decoded)
+
+
+def bounced(body: Body) -> Body:
+    """Return a body to its sender: 32 ones and the first 256 bits.
+
+    The form without `extra_flags` (transaction.cpp `prepare_bounce_phase`).
+    """
+    bits = min(256, body.cell.bits)
+    value = body.cell.value >> (body.cell.bits - bits)
+    cell = Builder().uint(0xFFFFFFFF, 32).uint(value, bits).cell()
+    inner = {"@type": body.decoded_opcode} if body.decoded_opcode else {"@type": "empty_cell"}
+    return Body(cell, {"@type": "bounce", "payload": inner}, {"of": body})
+
+
+def signed_request(
+    signature: bytes, until: int, seqno: int, orders: Sequence[tuple[int, Cell, dict[str, Any]]]
+) -> Body:
+    """Write a wallet's external body: a signature over up to four messages and their modes."""
+    cell = Builder().raw(signature).uint(SUBWALLET, 32).uint(until, 32).uint(seqno, 32).uint(0, 8)
+    messages: dict[str, Any] = {"@type": f"msgs_{len(orders)}"}
+    for number, (mode, message, decoded) in enumerate(orders, 1):
+        cell.uint(mode, 8).ref(message)
+        messages[f"msg_{number}"] = {"mode": str(mode), "msg": decoded}
+    decoded = {
+        "@type": "wallet_signed_v4",
+        "signature": signature.hex().upper(),
+        "subwallet_id": str(SUBWALLET),
+        "valid_until": str(until),
+        "msg_seqno": str(seqno),
+        "op": {"@type": "simple_send", "msgs": messages},
+    }
+    return Body(cell.cell(), decoded)

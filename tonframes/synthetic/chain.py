@@ -1,0 +1,328 @@
+"""The synthetic chain itself: block after block, and the states in between."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from tonframes.synthetic.accounts import hidden
+from tonframes.synthetic.bodies import signed_request
+from tonframes.synthetic.directory import address_book, mentioned, metadata
+from tonframes.synthetic.execution import execute
+from tonframes.synthetic.messages import Message, request_cell
+from tonframes.synthetic.population import CONFIG, ELECTOR, populate
+from tonframes.synthetic.run import Moment
+from tonframes.synthetic.scenarios import RARE, Plan, pick
+from tonframes.synthetic.shards import Layout, Shard
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+#: 28 May 2026: after the price change of April 2026.
+START = 1_780_000_000
+FIRST_SEQNO = 90_000_000
+TRANSACTIONS = 25
+#: Logical time is given to blocks in steps; each masterchain block and the shard blocks it takes in
+#: share a stride.
+STEP, STRIDE = 1_000_000, 4_000_000
+#: Special accounts run at the start (tick) and the end (tock) of every masterchain block.
+TICKS, TOCKS = (ELECTOR,), (ELECTOR, CONFIG)
+#: The least that a masterchain block and one transaction elsewhere take.
+FEWEST = len(TICKS) + len(TOCKS) + 1
+POOREST = 5 * 10**9
+
+
+class Chain:
+    """A made-up chain that obeys the rules of the real one.
+
+    Parameters
+    ----------
+    seed
+        The same seed makes the same chain.
+    first_seqno
+        Seqno of the first masterchain block.
+    transactions_per_block
+        How many transactions each masterchain block has, with those of its shard blocks.
+    start
+        Unix second at which it begins. Prices follow: an earlier time has those of then.
+
+    Attributes
+    ----------
+    seqno
+        Of the last masterchain block.
+    now
+        Unix second of the last masterchain block.
+
+    Examples
+    --------
+    >>> chain = Chain(seed=7)
+    >>> body = chain.next_block()
+    >>> len(body["transactions"]), sum(block["tx_count"] for block in body["blocks"])
+    (25, 25)
+    >>> len(chain.account_states(include_boc=False)["accounts"]) > 340
+    True
+    """
+
+    def __init__(
+        self,
+        seed: int = 0,
+        *,
+        first_seqno: int = FIRST_SEQNO,
+        transactions_per_block: int = TRANSACTIONS,
+        start: int = START,
+    ) -> None:
+        if first_seqno < 1:
+            raise ValueError(f"first_seqno must be at least 1, got {first_seqno}")
+        if transactions_per_block < FEWEST:
+            raise ValueError(
+                f"transactions_per_block must be at least {FEWEST}, got {transactions_per_block}: "
+                "the special accounts of the masterchain take the others"
+            )
+        self.seqno, self.now = first_seqno - 1, start
+        self._first, self._per_block = first_seqno, transactions_per_block
+        self._rng = Random(seed)  # noqa: S311 (reproducible data, not secrets)
+        self._lt = first_seqno * STRIDE - STRIDE
+        wallets = max(200, transactions_per_block // 2)
+        self._people = populate(self._rng, start=start, lt=first_seqno * STRIDE, wallets=wallets)
+        self._layout = Layout(self.seqno, lead=self._rng.randrange(2_000, 3_000))
+        self._under_way: list[Message] = []
+        self._rare = 0
+
+    # Blocks
+
+    def next_block(self) -> dict[str, Any]:
+        """Make the next masterchain block and the shard blocks it takes in.
+
+        Returns
+        -------
+        dict
+            The body of masterchainBlockShards as the deployed service answers, `blocks` and
+            `address_book`, with the `transactions` in them.
+        """
+        self.seqno += 1
+        self.now += self._rng.choice((0, 1, 1, 2, 3, 5))
+        self._lt += STRIDE
+        self._deliver()
+        self._play_rare()
+        ordinary = min(len(self._layout.masterchain.queue), max(1, self._per_block // 8))
+        ordinary = min(ordinary, self._per_block - FEWEST)
+        budget = self._per_block - (FEWEST - 1) - ordinary
+        blocks, transactions = self._shard_blocks(budget)
+        header, own = self._masterchain_block(ordinary)
+        transactions = sorted(
+            [*transactions, *own], key=lambda row: (int(row["lt"]), row["account"])
+        )
+        return {
+            "blocks": [header, *blocks],
+            "transactions": transactions,
+            "address_book": self._book(mentioned(transactions)),
+        }
+
+    def _deliver(self) -> None:
+        """Hand over what the blocks before have sent to other shards."""
+        for message in self._under_way:
+            self._layout.of(message.destination or "").queue.append(message)
+        self._under_way = []
+
+    def _play_rare(self) -> None:
+        for _ in range(max(1, self._per_block // TRANSACTIONS)):
+            sender = self._rng.choice(self._people.wallets)
+            plan = RARE[self._rare % len(RARE)](self._people, sender)
+            self._rare += 1
+            self._layout.of(plan.account.address).queue.appendleft(self._external(plan))
+
+    def _external(self, plan: Plan) -> Message:
+        """Make the signed request that a plan takes."""
+        orders = [(order.mode, *request_cell(order)) for order in plan.orders]
+        seqno = plan.account.memory.get("seqno", 0)
+        signature = self._rng.randbytes(64)
+        body = signed_request(signature, self.now + 60, seqno, orders)
+        return Message(
+            source=None,
+            destination=plan.account.address,
+            body=body,
+            init=plan.init,
+            orders=plan.orders,
+        )
+
+    def _shard_blocks(self, budget: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Make what the shards add, sharing a number of transactions between their blocks."""
+        order = self._layout.advance(self._rng)
+        blocks: list[dict[str, Any]] = []
+        transactions: list[dict[str, Any]] = []
+        for index, shard in enumerate(order):
+            share = budget // (len(order) - index)
+            budget -= share
+            last = shard not in order[index + 1 :]
+            start_lt = self._lt + STEP * (2 if last else 1)
+            rows = self._fill(shard, share, start_lt)
+            splits = last and self._layout.splits(shard)
+            blocks.append(self._header(shard, rows, start_lt, before_split=splits))
+            transactions += rows
+        return blocks, transactions
+
+    def _fill(self, shard: Shard, count: int, start_lt: int) -> list[dict[str, Any]]:
+        """Make the transactions of a shard block: what waits, then what people think of."""
+        senders = [
+            wallet
+            for wallet in self._people.wallets
+            if wallet.balance > POOREST and shard.holds(wallet.address)
+        ]
+        rows: list[dict[str, Any]] = []
+        while len(rows) < count:
+            if shard.queue:
+                message = shard.queue.popleft()
+            else:
+                plan = pick(self._people, senders)
+                message = self._external(plan)
+                if not shard.holds(plan.account.address):
+                    self._under_way.append(message)
+                    continue
+            rows.append(self._run(shard, message, start_lt))
+        return _hide_states_between(rows)
+
+    def _masterchain_block(self, ordinary: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        shard, start_lt = self._layout.masterchain, self._lt + 3 * STEP
+        rows = [self._tick(shard, address, start_lt) for address in TICKS]
+        rows += [self._run(shard, shard.queue.popleft(), start_lt) for _ in range(ordinary)]
+        rows += [self._tick(shard, address, start_lt, is_tock=True) for address in TOCKS]
+        rows = _hide_states_between(rows)
+        return self._header(shard, rows, start_lt), rows
+
+    def _run(self, shard: Shard, message: Message, start_lt: int) -> dict[str, Any]:
+        """Answer one message; what that sends goes on its way."""
+        account = self._people.find(message.destination or "")
+        lt = max(start_lt + 1, message.created_lt + 1, account.end_lt)
+        transaction, out = execute(
+            account,
+            message,
+            self._moment(shard, lt),
+            rng=self._rng,
+            suspended=self._people.is_suspended(account.address),
+        )
+        self._people.accounts.setdefault(account.address, account)
+        for sent in out:
+            if sent.destination is None:
+                continue
+            if shard.holds(sent.destination):  # may be answered in the same block
+                shard.queue.append(sent)
+            else:
+                self._under_way.append(sent)
+        return transaction
+
+    def _tick(
+        self, shard: Shard, address: str, start_lt: int, *, is_tock: bool = False
+    ) -> dict[str, Any]:
+        """Run a special account at the start or the end of a masterchain block."""
+        account = self._people.find(address)
+        moment = self._moment(shard, max(start_lt + 1, account.end_lt))
+        # Both forms are found in the service's data: the config contract here has the one of
+        # today, the elector the true one of older recordings.
+        exchanged = address == CONFIG
+        transaction, _ = execute(
+            account, None, moment, rng=self._rng, is_tock=is_tock, exchanged=exchanged
+        )
+        return transaction
+
+    def _moment(self, shard: Shard, lt: int) -> Moment:
+        block_ref = shard.ref | {"seqno": shard.seqno + 1}
+        return Moment(now=self.now, lt=lt, mc_seqno=self.seqno, block_ref=block_ref)
+
+    def _header(
+        self,
+        shard: Shard,
+        rows: list[dict[str, Any]],
+        start_lt: int,
+        *,
+        before_split: bool = False,
+    ) -> dict[str, Any]:
+        ends = [int(row["lt"]) + len(row["out_msgs"]) for row in rows]
+        return shard.block(
+            self._rng,
+            mc_seqno=self.seqno,
+            now=self.now,
+            start_lt=start_lt,
+            end_lt=1 + max(ends, default=start_lt),
+            tx_count=len(rows),
+            key_block=max(0, self._first - 100),
+            wants=self._layout.wants(shard),
+            before_split=before_split,
+        )
+
+    # States
+
+    def account_states(
+        self, addresses: Iterable[str] | None = None, *, include_boc: bool = True
+    ) -> dict[str, Any]:
+        """Show accounts as they are now.
+
+        Parameters
+        ----------
+        addresses
+            Raw addresses in upper case; None means all that ever had a state. Unknown ones have no
+            row, as with the service.
+        include_boc
+            Whether code and data come along.
+
+        Returns
+        -------
+        dict
+            The body of accountStates.
+        """
+        known = self._people.accounts
+        asked = list(known) if addresses is None else list(dict.fromkeys(addresses))
+        accounts = [known[address] for address in asked if address in known]
+        return {
+            "accounts": [account.record(include_boc=include_boc) for account in accounts],
+            "address_book": self._book(asked),
+            "metadata": metadata(accounts),
+        }
+
+    def _book(self, addresses: Iterable[str]) -> dict[str, Any]:
+        return address_book(self._people.find(address) for address in addresses)
+
+
+def _hide_states_between(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Leave only hashes of the states between several transactions of an account in a block."""
+    by_account: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_account.setdefault(row["account"], []).append(row)
+    for same in by_account.values():
+        for row, following in pairwise(same):
+            row["account_state_after"] = hidden(row["account_state_after"]["hash"])
+            following["account_state_before"] = hidden(following["account_state_before"]["hash"])
+    return rows
+
+
+def synthetic_blocks(
+    n: int,
+    *,
+    seed: int = 0,
+    first_seqno: int = FIRST_SEQNO,
+    transactions_per_block: int = TRANSACTIONS,
+    start: int = START,
+) -> list[dict[str, Any]]:
+    """Make the bodies of consecutive masterchain blocks of a made-up chain.
+
+    Parameters
+    ----------
+    n
+        How many.
+    seed, first_seqno, transactions_per_block, start
+        As for `Chain`.
+
+    Returns
+    -------
+    list
+        One body per masterchain block, ready for JSON: `blocks`, `transactions`, `address_book`.
+
+    Examples
+    --------
+    >>> bodies = synthetic_blocks(2, seed=1)
+    >>> [body["transactions"][0]["mc_block_seqno"] for body in bodies]
+    [90000000, 90000001]
+    """
+    options = {"first_seqno": first_seqno, "transactions_per_block": transactions_per_block}
+    chain = Chain(seed, **options, start=start)
+    return [chain.next_block() for _ in range(n)]

@@ -1,0 +1,358 @@
+"""Contracts of the synthetic chain: what an account does with a message.
+
+A contract here is not code for the virtual machine but a Python function from the call to its
+outcome: gas, exit code, actions, what is kept. Everything else about a transaction follows from
+the rules (`execution`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cache
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any
+
+from tonframes.cells import Builder, Cell
+from tonframes.synthetic import bodies
+from tonframes.synthetic.bodies import SUBWALLET
+from tonframes.synthetic.messages import Message, Send, StateInit
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+TRANSFER, INTERNAL_TRANSFER, MINT, NFT_TRANSFER = 0x0F8A7EA5, 0x178D4519, 0x642B7D07, 0x5FCC3D14
+#: Nanotons that a jetton transfer needs for itself.
+JETTON_GAS = 20_000_000
+#: More cells than an account's state may have (parameter 43, `max_acc_state_cells`).
+TOO_MANY_CELLS = 65_537
+#: More than a list of actions may have (transaction.cpp `max_actions`).
+TOO_MANY_ACTIONS = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """What a contract sees when it runs. `message` is None in tick-tock transactions."""
+
+    address: str
+    memory: dict[str, Any]
+    balance: int
+    gas_limit: int
+    message: Message | None
+    rng: Random
+
+    @property
+    def opcode(self) -> int | None:
+        """The message's first 32 bits."""
+        return self.message.body.opcode if self.message else None
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """What the message's body says."""
+        return self.message.body.fields if self.message else {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a run ended.
+
+    Attributes
+    ----------
+    gas
+        Gas wanted; beyond the limit the run ends with -14.
+    committed
+        Whether COMMIT had made the actions final before an exit code that means failure.
+    memory
+        What to keep, None for no change.
+    actions
+        What to do, where None stands for an action nobody knows.
+    cells
+        Cells of the new state, where that matters.
+    """
+
+    gas: int
+    exit_code: int = 0
+    committed: bool = False
+    memory: dict[str, Any] | None = None
+    actions: tuple[Send | None, ...] = ()
+    cells: int = 0
+
+
+def no_data(_memory: dict[str, Any]) -> Cell:
+    """Make the data cell of contracts that keep nothing."""
+    return Cell()
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """A kind of contract: its behaviour, its code cell, and what the service knows of it."""
+
+    name: str
+    run: Callable[[Call], Outcome]
+    data: Callable[[dict[str, Any]], Cell] = no_data
+    interfaces: tuple[str, ...] = ()
+    methods: tuple[int, ...] = ()
+    size: int = 300
+    code: Cell = field(init=False)
+
+    def __post_init__(self) -> None:
+        seed = sha256(self.name.encode()).digest()
+        tail: tuple[Cell, ...] = ()
+        for at in range(self.size // 100):
+            bulk = b"".join(sha256(seed + bytes((at, part))).digest() for part in range(3))
+            tail = (Cell(int.from_bytes(bulk), 768, tail),)
+        object.__setattr__(self, "code", tail[0])
+
+    def init(self, memory: dict[str, Any]) -> StateInit:
+        """Say what makes a new account of this kind."""
+        return StateInit(self, memory)
+
+
+# Wallets: keep what comes, send what a signed request from outside asks for.
+
+
+def _wallet_data(memory: dict[str, Any]) -> Cell:
+    cell = Builder().uint(memory["seqno"], 32).uint(SUBWALLET, 32).uint(memory["key"], 256)
+    return cell.uint(0, 1).cell()
+
+
+def _wallet(call: Call) -> Outcome:
+    if call.message is None or call.message.internal:
+        return Outcome(gas=62)  # below the flat limit
+    memory = call.memory | {"seqno": call.memory["seqno"] + 1}
+    gas = 2_666 + 642 * len(call.message.orders)
+    return Outcome(gas=gas, memory=memory, actions=call.message.orders)
+
+
+def _careless(call: Call) -> Outcome:
+    """Accept an external message before looking at it, then throw: the fees are gone."""
+    if call.message is None or call.message.internal:
+        return Outcome(gas=62)
+    return Outcome(gas=1_311, exit_code=9)
+
+
+# Jettons (TEP-74): a master mints, every owner has a wallet contract of his own.
+
+
+def _jetton_wallet_data(memory: dict[str, Any]) -> Cell:
+    cell = Builder().coins(memory["balance"]).address(memory["owner"]).address(memory["master"])
+    return cell.cell()
+
+
+def _jetton_master_data(memory: dict[str, Any]) -> Cell:
+    return Builder().coins(memory["supply"]).address(memory["admin"]).cell()
+
+
+def _jetton_wallet(call: Call) -> Outcome:
+    message, memory = call.message, call.memory
+    if message is None:
+        return Outcome(gas=812)
+    if message.bounced:  # the transfer failed: the jettons come back
+        back = call.fields["of"].fields.get("amount", 0)
+        return Outcome(gas=2_113, memory=memory | {"balance": memory["balance"] + back})
+    if call.opcode == TRANSFER:
+        return _jettons_leave(call, message)
+    if call.opcode == INTERNAL_TRANSFER:
+        return _jettons_come(call, message)
+    return Outcome(gas=812, exit_code=65_535)
+
+
+def _jettons_leave(call: Call, message: Message) -> Outcome:
+    """Answer the owner's `transfer`; the exit codes are those of the reference contract."""
+    memory, given = call.memory, call.fields
+    if message.source != memory["owner"]:
+        return Outcome(gas=1_542, exit_code=705)
+    if given["amount"] > memory["balance"]:
+        return Outcome(gas=1_877, exit_code=706)
+    if message.value < 2 * given["forward"] + JETTON_GAS:
+        return Outcome(gas=2_345, exit_code=709)
+    body = bodies.jetton_internal_transfer(
+        given["query"],
+        given["amount"],
+        sender=memory["owner"],
+        response=given["response"],
+        forward=given["forward"],
+        text=given["text"],
+    )
+    to, init = jetton_wallet_of(given["to"], memory["master"])
+    send = Send(destination=to, mode=64, body=body, init=init)
+    left = memory | {"balance": memory["balance"] - given["amount"]}
+    return Outcome(gas=6_935, memory=left, actions=(send,))
+
+
+def _jettons_come(call: Call, message: Message) -> Outcome:
+    """Answer `internal_transfer`: tell the owner, and give back what is left of the value."""
+    memory, given = call.memory, call.fields
+    if given["amount"] == 0:
+        return Outcome(gas=2_871, exit_code=707)
+    sends: list[Send] = []
+    forward = given["forward"]
+    if forward:
+        owner = memory["owner"]
+        note = bodies.jetton_notify(given["query"], given["amount"], given["sender"], given["text"])
+        sends.append(Send(destination=owner, value=forward, mode=1, body=note, bounce=False))
+    rest = message.value - 2 * forward - JETTON_GAS
+    if rest > 0:  # mode 2: never mind if it cannot be sent
+        body, to = bodies.excess(given["query"]), given["response"]
+        sends.append(Send(destination=to, value=rest, mode=2, body=body, bounce=False))
+    memory = memory | {"balance": memory["balance"] + given["amount"]}
+    return Outcome(gas=8_405, memory=memory, actions=tuple(sends))
+
+
+def _jetton_master(call: Call) -> Outcome:
+    message, memory, given = call.message, call.memory, call.fields
+    if call.opcode != MINT or message is None:
+        return Outcome(gas=731, exit_code=65_535)
+    if message.source != memory["admin"]:
+        return Outcome(gas=1_020, exit_code=73)
+    body = bodies.jetton_internal_transfer(
+        given["query"], given["amount"], sender=None, response=memory["admin"]
+    )
+    to, init = jetton_wallet_of(given["to"], call.address)
+    memory = memory | {"supply": memory["supply"] + given["amount"]}
+    send = Send(destination=to, mode=64, body=body, init=init)
+    return Outcome(gas=7_214, memory=memory, actions=(send,))
+
+
+# NFT (TEP-62).
+
+
+def _nft_data(memory: dict[str, Any]) -> Cell:
+    cell = Builder().uint(memory["index"], 64).address(memory["collection"])
+    return cell.address(memory["owner"]).cell()
+
+
+def _nft_item(call: Call) -> Outcome:
+    message, given = call.message, call.fields
+    if call.opcode != NFT_TRANSFER or message is None:
+        return Outcome(gas=911, exit_code=65_535)
+    if message.source is None or message.source != call.memory["owner"]:
+        return Outcome(gas=1_304, exit_code=401)
+    note = bodies.nft_ownership_assigned(given["query"], message.source)
+    rest = bodies.excess(given["query"])
+    forward = given["forward"]
+    sends = (
+        Send(destination=given["to"], value=forward, mode=1, body=note, bounce=False),
+        Send(destination=given["response"], value=message.value // 2, body=rest, bounce=False),
+    )
+    return Outcome(gas=5_214, memory=call.memory | {"owner": given["to"]}, actions=sends)
+
+
+# Contracts for what goes wrong, or happens seldom.
+
+
+def _thrower(exit_code: int) -> Callable[[Call], Outcome]:
+    def run(call: Call) -> Outcome:
+        return Outcome(gas=700 + call.rng.randrange(40), exit_code=exit_code)
+
+    return run
+
+
+def _burner(call: Call) -> Outcome:
+    return Outcome(gas=call.gas_limit + call.rng.randrange(1, 40))
+
+
+def _answer(call: Call, text: str, **send: Any) -> Send:
+    source = call.message.source if call.message else None
+    # Long enough for a cell of its own: a fine is charged per cell.
+    body = bodies.comment(f"{text}, in as many words as it takes to leave the root cell")
+    return Send(destination=source, body=body, bounce=False, **send)
+
+
+def _committer(call: Call) -> Outcome:
+    """COMMIT, then throw: the actions stand, and so does the exit code."""
+    send = _answer(call, "done before it failed", mode=64)
+    return Outcome(gas=1_902, exit_code=7, committed=True, actions=(send,))
+
+
+def _failing(kind: str) -> Callable[[Call], Outcome]:
+    """Make contracts whose action phase fails, each in its own way, after one good action."""
+
+    def run(call: Call) -> Outcome:
+        good = _answer(call, "this one is good", value=1_000_000, mode=1)
+        poor = _answer(call, "this costs more than there is", value=call.balance, mode=1)
+        stray = Send(destination="7:" + "0" * 64, body=bodies.empty(), mode=1)
+        lists: dict[str, tuple[Send | None, ...]] = {
+            "unknown_action": (good, None),
+            "too_many_actions": (good,) * TOO_MANY_ACTIONS,
+            "no_funds": (good, poor),
+            "no_funds_bounce": (_answer(call, "poor", value=call.balance, mode=1 + 16),),
+            "stray": (stray,),
+            "too_big": (),
+            "skipping": (_answer(call, "never sent", value=call.balance, mode=1 + 2), good),
+        }
+        cells = TOO_MANY_CELLS if kind == "too_big" else 0
+        return Outcome(gas=1_433, actions=lists[kind], cells=cells)
+
+    return run
+
+
+def _destroyer(call: Call) -> Outcome:
+    return Outcome(gas=1_377, actions=(_answer(call, "farewell", mode=128 + 32),))
+
+
+def _logger(call: Call) -> Outcome:
+    """Tell the outside world, as exchanges do of their trades, and keep the value."""
+    number = call.memory["events"] + 1
+    payload = sha256(call.address.encode()).digest() + number.to_bytes(8)
+    event = bodies.opaque(0x9C610DE3, int.from_bytes(payload), 320)
+    send = Send(destination=None, body=event)
+    return Outcome(gas=3_140, memory={"events": number}, actions=(send,))
+
+
+def _logger_data(memory: dict[str, Any]) -> Cell:
+    return Builder().uint(memory["events"], 64).cell()
+
+
+def _elector(call: Call) -> Outcome:
+    return Outcome(gas=6_464 if call.message is None else 2_020)
+
+
+def _config(call: Call) -> Outcome:
+    return Outcome(gas=2_911 if call.message is None else 1_120)
+
+
+WALLET_METHODS = (76_407, 78_748, 81_467, 85_143, 107_653)
+WALLET = Contract("wallet", _wallet, _wallet_data, ("wallet_v4r2",), WALLET_METHODS, 700)
+CARELESS = Contract("careless", _careless, _wallet_data)
+JETTON_WALLET = Contract(
+    "jetton wallet", _jetton_wallet, _jetton_wallet_data, ("jetton_wallet",), (97_026,), 900
+)
+JETTON_MASTER = Contract(
+    "jetton master",
+    _jetton_master,
+    _jetton_master_data,
+    ("jetton_master",),
+    (103_289, 106_029),
+    1_000,
+)
+NFT_ITEM = Contract("nft item", _nft_item, _nft_data, ("nft_item",), (102_351,), 800)
+NFT_COLLECTION = Contract(
+    "nft collection", _thrower(65_535), interfaces=("nft_collection",), methods=(92_067, 102_491)
+)
+#: Exit codes with a meaning of their own: of the virtual machine, of conventions, of contracts.
+EXIT_CODES = (2, 4, 5, 9, 33, 134, 406, 65_535)
+THROWERS = tuple(Contract(f"throws {code}", _thrower(code)) for code in EXIT_CODES)
+BURNER = Contract("burner", _burner)
+COMMITTER = Contract("committer", _committer)
+FAILURES = (
+    "unknown_action",
+    "too_many_actions",
+    "no_funds",
+    "no_funds_bounce",
+    "stray",
+    "too_big",
+    "skipping",
+)
+FAILING = tuple(Contract(f"fails by {kind}", _failing(kind)) for kind in FAILURES)
+DESTROYER = Contract("destroyer", _destroyer)
+LOGGER = Contract("logger", _logger, _logger_data)
+ELECTOR = Contract("elector", _elector, size=3_000)
+CONFIG = Contract("config", _config, size=2_000)
+
+
+@cache
+def jetton_wallet_of(owner: str, master: str) -> tuple[str, StateInit]:
+    """Tell the address and the StateInit of an owner's wallet for a jetton."""
+    init = JETTON_WALLET.init({"balance": 0, "owner": owner, "master": master})
+    return init.address(), init

@@ -1,0 +1,85 @@
+"""What the service says about accounts beside their state: address book and metadata."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tonframes.addresses import to_friendly
+from tonframes.synthetic import contracts
+from tonframes.synthetic.accounts import digest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from tonframes.synthetic.accounts import Account
+
+
+def address_book(accounts: Iterable[Account]) -> dict[str, Any]:
+    """Name accounts; wallets and accounts without code in the form that is not bounceable."""
+    book = {}
+    for account in accounts:
+        active = account.status == "active"
+        bounceable = active and account.contract is not contracts.WALLET
+        book[account.address] = {
+            "user_friendly": to_friendly(account.address, bounceable=bounceable),
+            "domain": account.domain,
+            "interfaces": list(account.interfaces) if active else None,
+        }
+    return book
+
+
+def mentioned(transactions: list[dict[str, Any]]) -> list[str]:
+    """List the addresses in transactions and their messages, each once."""
+    found: dict[str | None, None] = {}
+    for row in transactions:
+        found[row["account"]] = None
+        for message in (*row["out_msgs"], row["in_msg"] or {}):
+            found[message.get("source")] = found[message.get("destination")] = None
+    return [address for address in found if address is not None]
+
+
+def metadata(accounts: Iterable[Account]) -> dict[str, Any]:
+    """Describe the tokens among accounts."""
+    tokens = {account.address: _token(account) for account in accounts}
+    return {
+        address: {"is_indexed": True, "token_info": [token]}
+        for address, token in tokens.items()
+        if token
+    }
+
+
+def _token(account: Account) -> dict[str, Any] | None:
+    memory, contract = account.memory, account.contract
+    if account.status != "active":
+        return None
+    number = digest(account.address)[:4]
+    if contract is contracts.JETTON_MASTER:
+        return {
+            "valid": True,
+            "type": "jetton_masters",
+            "name": f"Made-up Dollar {number}",
+            "symbol": "MUD₮",
+            "description": "A jetton of the synthetic chain. <b>Worth nothing</b>",
+            "image": "https://example.org/jetton.png",
+            "extra": {"decimals": "6", "uri": "https://example.org/jetton.json"},
+        }
+    if contract is contracts.JETTON_WALLET:
+        extra = {
+            "balance": str(memory["balance"]),
+            "jetton": memory["master"],
+            "owner": memory["owner"],
+        }
+        return {"valid": True, "type": "jetton_wallets", "extra": extra}
+    if contract is contracts.NFT_ITEM:
+        return {
+            "valid": True,
+            "type": "nft_items",
+            "nft_index": str(memory["index"]),
+            "name": f"Picture {memory['index']}",
+            "image": f"https://example.org/{memory['index']}.png",
+            "extra": {"collection": memory["collection"], "owner": memory["owner"]},
+        }
+    if contract is contracts.NFT_COLLECTION:
+        extra = {"uri": "https://example.org/collection.json"}
+        return {"valid": True, "type": "nft_collections", "name": "Pictures", "extra": extra}
+    return None

@@ -1,0 +1,355 @@
+"""What people of the synthetic chain do: common things by chance, rare ones in turn.
+
+A scenario says what one wallet is asked to send; what becomes of it is up to the contracts and the
+rules. `COMMON` fills blocks, weighted; `RARE` is gone through in a circle, so that every rare case
+occurs however short the chain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tonframes.synthetic import bodies, contracts
+from tonframes.synthetic.messages import Send, StateInit
+from tonframes.synthetic.population import ELECTOR, TON
+from tonframes.synthetic.tariff import prices_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tonframes.synthetic.accounts import Account
+    from tonframes.synthetic.population import Population
+
+#: More than one cell holds.
+LONG_COMMENT = (
+    "order 4471, to be delivered on Thursday between nine and eleven, behind the green door; "
+    "please ring twice, and if nobody answers leave it with the neighbours on the second floor"
+)
+#: Comments as they come, and some that have broken pages, spreadsheets and terminals.
+COMMENTS = (
+    "thanks!",
+    "375006c0-5fe2",
+    "💎 gm 👋",
+    "<img src=x onerror=alert(1)>",
+    '=1+1+cmd|"/C calc"!A1',
+    "спасибо за обед",
+    "line one\nline two\t\x07",
+    "a, \"b\", 'c'; \\d",
+    "\u202eright to left",
+    LONG_COMMENT,
+)
+COMMENT_FORMS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """An external message to be made: to which account, asking it to send what."""
+
+    account: Account
+    orders: tuple[Send, ...] = ()
+    init: StateInit | None = None
+
+
+Scenario = Callable[["Population", "Account"], Plan]
+
+
+def _to(
+    account: Account | str,
+    value: int,
+    body: bodies.Body | None = None,
+    *,
+    mode: int = 3,
+    bounce: bool = True,
+    init: StateInit | None = None,
+) -> Send:
+    """Order a message, by default as wallets do: fees apart, and never mind if it fails."""
+    return Send(
+        destination=account if isinstance(account, str) else account.address,
+        value=value,
+        mode=mode,
+        body=body or bodies.empty(),
+        init=init,
+        bounce=bounce,
+    )
+
+
+def _some(people: Population) -> int:
+    return people.rng.randrange(TON // 100, TON)
+
+
+def _remark(people: Population) -> bodies.Body:
+    rng = people.rng
+    return bodies.comment(rng.choice(COMMENTS), rng.randrange(COMMENT_FORMS))
+
+
+# Common things
+
+
+def transfer(people: Population, sender: Account) -> Plan:
+    """Send some coins without a word."""
+    to = people.rng.choice(people.wallets)
+    return Plan(sender, (_to(to, _some(people), bounce=False),))
+
+
+def comment(people: Population, sender: Account) -> Plan:
+    """Send some coins with a remark."""
+    to = people.rng.choice(people.wallets)
+    return Plan(sender, (_to(to, _some(people), _remark(people), bounce=False),))
+
+
+def payroll(people: Population, sender: Account) -> Plan:
+    """Pay four at once."""
+    chosen = people.rng.sample(people.wallets, 4)
+    orders = tuple(_to(to, _some(people), _remark(people), bounce=False) for to in chosen)
+    return Plan(sender, orders)
+
+
+def jettons(people: Population, sender: Account) -> Plan:
+    """Send jettons: transfer, internal transfer, notification and excesses."""
+    owner, wallet = _holder(people, sender)
+    rng = people.rng
+    to = rng.choice(people.wallets).address
+    forward, text = rng.choice(((0, None), (1, None), (1, "for lunch"), (TON // 100, "invoice 12")))
+    body = bodies.jetton_transfer(
+        rng.getrandbits(48),
+        rng.randrange(1, 10**6),
+        to=to,
+        response=owner.address,
+        forward=forward,
+        text=text,
+    )
+    return Plan(owner, (_to(wallet, 15 * TON // 100, body),))
+
+
+def _holder(people: Population, sender: Account) -> tuple[Account, str]:
+    """Find a holder of jettons and the jetton wallet, the sender's own if there is one."""
+    holder = sender.address
+    if holder not in people.holders:
+        holder = people.rng.choice(list(people.holders))
+    return people.find(holder), people.holders[holder]
+
+
+def nft(people: Population, _sender: Account) -> Plan:
+    """Give an NFT away; the new owner is told."""
+    item = people.rng.choice(people.nfts)
+    owner = people.find(item.memory["owner"])
+    to = people.rng.choice(people.wallets).address
+    forward = people.rng.choice((1, TON // 100))
+    body = bodies.nft_transfer(people.rng.getrandbits(48), to, owner.address, forward)
+    return Plan(owner, (_to(item, TON // 20, body),))
+
+
+def event(people: Population, sender: Account) -> Plan:
+    """Call a contract that reports to the outside world."""
+    body = bodies.opaque(0x6EC9DC65, people.rng.getrandbits(64), 64)
+    return Plan(sender, (_to(people.odd["logger"], _some(people), body),))
+
+
+COMMON: tuple[tuple[int, Scenario], ...] = (
+    (6, transfer),
+    (5, comment),
+    (2, payroll),
+    (8, jettons),
+    (2, nft),
+    (2, event),
+)
+
+
+# Rare things
+
+
+def _call(name: str, value: int = TON // 10) -> Scenario:
+    """Make scenarios that call one of the odd contracts."""
+
+    def scenario(people: Population, sender: Account) -> Plan:
+        body = bodies.opaque(0x5A17C0DE, people.rng.getrandbits(288), 288)
+        return Plan(sender, (_to(people.odd[name], value, body),))
+
+    return scenario
+
+
+def _poor_call(name: str) -> Scenario:
+    """Make scenarios in which too little is left for a bounce."""
+
+    def scenario(people: Population, sender: Account) -> Plan:
+        value = prices_at(0, people.start).lump_price * 6 // 5
+        return Plan(sender, (_to(people.odd[name], value, mode=1),))
+
+    return scenario
+
+
+def _victim(group: str, *, bounce: bool, value: int) -> Scenario:
+    """Make scenarios that wake an account of a group; each account once, then the first again."""
+
+    def scenario(people: Population, sender: Account) -> Plan:
+        accounts: list[Account] = getattr(people, group)
+        accounts.append(accounts.pop(0))
+        return Plan(sender, (_to(accounts[-1], value, _remark(people), bounce=bounce),))
+
+    return scenario
+
+
+def newcomer(people: Population, sender: Account) -> Plan:
+    """Send coins to an address that has never been used: no_state, and it is uninit from then."""
+    address = people.wallet_init().address()
+    return Plan(sender, (_to(address, _some(people), bounce=False),))
+
+
+def nobody(people: Population, sender: Account) -> Plan:
+    """Send coins to an address that has never been used, to be returned."""
+    address = people.wallet_init().address()
+    return Plan(sender, (_to(address, _some(people), _remark(people)),))
+
+
+def deploy(people: Population, sender: Account) -> Plan:
+    """Bring a wallet into being by the message that pays it."""
+    init = people.wallet_init()
+    return Plan(sender, (_to(init.address(), TON, init=init, bounce=False),))
+
+
+def deploy_from_outside(people: Population, sender: Account) -> Plan:
+    """Bring a funded wallet into being by its first external message."""
+    if not people.undeployed:
+        return transfer(people, sender)
+    account, init = people.undeployed.pop()
+    return Plan(account, (_to(sender, TON // 10, _remark(people), bounce=False),), init)
+
+
+def suspended(people: Population, sender: Account) -> Plan:
+    """Try to bring a suspended address into being."""
+    account, init = people.rng.choice(people.suspended)
+    return Plan(sender, (_to(account, TON // 10, init=init),))
+
+
+def bad_state(people: Population, sender: Account) -> Plan:
+    """Try to bring an address into being by a StateInit that is not its own."""
+    address = people.wallet_init().address()
+    return Plan(sender, (_to(address, TON // 10, init=people.wallet_init()),))
+
+
+def one_nanoton(people: Population, sender: Account) -> Plan:
+    """Send a single nanoton: no_gas."""
+    to = people.rng.choice(people.wallets)
+    return Plan(sender, (_to(to, 1, _remark(people), bounce=False),))
+
+
+def nothing(people: Population, sender: Account) -> Plan:
+    """Send no value at all: an empty credit phase."""
+    to = people.rng.choice(people.wallets)
+    return Plan(sender, (_to(to, 0, bounce=False),))
+
+
+def whale(people: Population, _sender: Account) -> Plan:
+    """Move a billion."""
+    to = people.whales[1]
+    body = bodies.comment("to the cold wallet")
+    return Plan(people.whales[0], (_to(to, 10**18 + 1, body, bounce=False),))
+
+
+def careless(people: Population, _sender: Account) -> Plan:
+    """Ask a contract that accepts, pays and throws."""
+    return Plan(people.odd["careless"])
+
+
+def overdrawn(people: Population, sender: Account) -> Plan:
+    """Ask a wallet for more than it has, without +2: the action phase fails."""
+    to = people.rng.choice(people.wallets)
+    value = sender.balance + TON
+    body = bodies.comment("all I have and more, and " * 5)
+    return Plan(sender, (_to(to, value, body, mode=1),))
+
+
+def to_masterchain(people: Population, sender: Account) -> Plan:
+    """Send coins to the masterchain, at its price."""
+    to = people.rng.choice(people.mc_wallets)
+    return Plan(sender, (_to(to, TON, _remark(people), bounce=False),))
+
+
+def from_masterchain(people: Population, sender: Account) -> Plan:
+    """Send coins from the masterchain."""
+    return Plan(
+        people.rng.choice(people.mc_wallets),
+        (_to(sender, TON, _remark(people), bounce=False),),
+    )
+
+
+def to_elector(people: Population, sender: Account) -> Plan:
+    """Send coins to a special account, which pays nothing for its gas."""
+    del people
+    return Plan(sender, (_to(ELECTOR, TON),))
+
+
+def stranger(people: Population, sender: Account) -> Plan:
+    """Ask the jetton wallet of somebody else for jettons: 705, and a bounce."""
+    others = [owner for owner in people.holders if owner != sender.address]
+    wallet = people.holders[people.rng.choice(others)]
+    body = bodies.jetton_transfer(7, 10, to=sender.address, response=sender.address)
+    return Plan(sender, (_to(wallet, TON // 10, body),))
+
+
+def stingy(people: Population, sender: Account) -> Plan:
+    """Attach too little to a transfer of jettons: 709, and a bounce."""
+    owner, wallet = _holder(people, sender)
+    to = people.rng.choice(people.wallets).address
+    body = bodies.jetton_transfer(8, 10, to=to, response=owner.address, forward=1)
+    return Plan(owner, (_to(wallet, TON // 100, body),))
+
+
+def refused(people: Population, sender: Account) -> Plan:
+    """Send zero jettons, which the receiving jetton wallet refuses: the transfer bounces."""
+    owner, wallet = _holder(people, sender)
+    to = people.rng.choice(people.wallets).address
+    body = bodies.jetton_transfer(9, 0, to=to, response=owner.address, forward=1)
+    return Plan(owner, (_to(wallet, TON // 10, body),))
+
+
+def mint(people: Population, _sender: Account) -> Plan:
+    """Mint jettons for somebody."""
+    master = people.rng.choice(people.masters)
+    to = people.rng.choice(people.wallets).address
+    body = bodies.jetton_mint(people.rng.getrandbits(32), 10**9, to)
+    admin = people.find(master.memory["admin"])
+    return Plan(admin, (_to(master, TON // 5, body),))
+
+
+RARE: tuple[Scenario, ...] = (
+    newcomer,
+    nobody,
+    deploy,
+    deploy_from_outside,
+    suspended,
+    bad_state,
+    one_nanoton,
+    nothing,
+    whale,
+    careless,
+    overdrawn,
+    to_masterchain,
+    from_masterchain,
+    to_elector,
+    stranger,
+    stingy,
+    refused,
+    mint,
+    *(_call(contract.name) for contract in contracts.THROWERS),
+    *(_call(contract.name) for contract in contracts.FAILING),
+    _call("burner"),
+    _call("committer"),
+    _poor_call("throws 4"),
+    _victim("owing", bounce=False, value=TON // 100),
+    _victim("freezing", bounce=True, value=TON // 100),
+    _victim("frozen", bounce=True, value=TON // 10),
+    _victim("dying", bounce=True, value=TON // 10),
+    _victim("dying", bounce=True, value=1),
+    _victim("dying", bounce=False, value=TON // 10),
+    _victim("destroyers", bounce=True, value=TON // 10),
+)
+
+
+def pick(people: Population, senders: Sequence[Account]) -> Plan:
+    """Draw a common scenario and somebody to play it."""
+    rng = people.rng
+    scenario = rng.choices([play for _, play in COMMON], [weight for weight, _ in COMMON])[0]
+    return scenario(people, rng.choice(senders))

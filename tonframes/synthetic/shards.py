@@ -1,0 +1,203 @@
+"""Shards of the synthetic chain: their accounts, the headers of their blocks, split and merge."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from tonframes.synthetic.accounts import digest
+
+if TYPE_CHECKING:
+    from random import Random
+
+    from tonframes.synthetic.messages import Message
+
+#: The shard of a whole workchain.
+WHOLE = 1 << 63
+#: In every round of so many masterchain blocks the first shard splits once, and its halves merge;
+#: blocks say so some time before.
+ROUND, SPLIT, MERGE, NOTICE = 96, 24, 72, 3
+#: How often a shard adds no block to a masterchain block, one, or two.
+BLOCKS = {0: 6, 1: 88, 2: 6}
+#: A made-up network, so that no store ever mixes this chain with mainnet (-239) or testnet (-3).
+GLOBAL_ID = -217
+
+
+@cache
+def _place(address: str) -> tuple[int, int]:
+    """Tell the workchain of an account and the 64 bits its hash begins with."""
+    workchain, _, account = address.partition(":")
+    return int(workchain), int(account[:16], 16)
+
+
+@dataclass(slots=True, eq=False)
+class Shard:
+    """A shard: the id tags its prefix, `(2 * prefix + 1) << (63 - length)`.
+
+    Attributes
+    ----------
+    seqno
+        Of its last block, or of the parent's where it has none yet.
+    parents
+        What its next block follows.
+    after
+        What its next block comes after: "split", "merge" or nothing.
+    queue
+        Messages for its accounts, oldest first.
+    """
+
+    workchain: int
+    id: int
+    seqno: int
+    parents: list[dict[str, Any]] = field(default_factory=list)
+    after: str = ""
+    queue: deque[Message] = field(default_factory=deque)
+
+    @property
+    def bit(self) -> int:
+        """The tag: the lowest bit that is set."""
+        return self.id & -self.id
+
+    @property
+    def ref(self) -> dict[str, Any]:
+        """The last block; the id in hex without leading zeros, as the service prints it."""
+        return {"workchain": self.workchain, "shard": f"{self.id:X}", "seqno": self.seqno}
+
+    def holds(self, address: str) -> bool:
+        """Whether an account belongs to the shard."""
+        workchain, start = _place(address)
+        if workchain != self.workchain:
+            return False
+        return (start ^ self.id) & -(self.bit << 1) & (2 * WHOLE - 1) == 0
+
+    def split(self) -> tuple[Shard, Shard]:
+        """Divide: both halves go on from the last block and share out the queue."""
+        half = self.bit >> 1
+        lower = Shard(self.workchain, self.id - half, self.seqno, [self.ref], "split")
+        upper = Shard(self.workchain, self.id + half, self.seqno, [self.ref], "split")
+        for message in self.queue:
+            (lower if lower.holds(message.destination or "") else upper).queue.append(message)
+        return lower, upper
+
+    def merge(self, sibling: Shard) -> Shard:
+        """Join with the upper sibling; the next seqno follows the higher of the two."""
+        seqno = max(self.seqno, sibling.seqno)
+        merged = Shard(self.workchain, self.id + self.bit, seqno, [self.ref, sibling.ref], "merge")
+        merged.queue.extend([*self.queue, *sibling.queue])
+        return merged
+
+    def block(
+        self,
+        rng: Random,
+        *,
+        mc_seqno: int,
+        now: int,
+        start_lt: int,
+        end_lt: int,
+        tx_count: int,
+        key_block: int,
+        wants: str = "",
+        before_split: bool = False,
+    ) -> dict[str, Any]:
+        """Make the header of the next block.
+
+        Parameters
+        ----------
+        mc_seqno
+            The masterchain block that takes it in.
+        key_block
+            Seqno of the last key block.
+        wants
+            "split", "merge" or nothing.
+        """
+        self.seqno += 1
+        name = (self.workchain, self.id, self.seqno, start_lt)
+        masterchain = self.workchain == -1
+        header = {
+            **self.ref,
+            "root_hash": digest("root", name, tx_count),
+            "file_hash": digest("file", name, tx_count),
+            "global_id": GLOBAL_ID,
+            "version": 0,
+            "after_merge": self.after == "merge",
+            "before_split": before_split,
+            "after_split": self.after == "split",
+            "want_merge": wants == "merge",
+            "want_split": wants == "split",
+            "key_block": False,
+            "vert_seqno_incr": False,
+            "flags": 1,
+            "gen_utime": str(now),
+            "start_lt": str(start_lt),
+            "end_lt": str(end_lt),
+            "validator_list_hash_short": rng.getrandbits(31),
+            "gen_catchain_seqno": key_block // 100,
+            "min_ref_mc_seqno": max(0, mc_seqno - 8 + rng.randrange(4)),
+            "prev_key_block_seqno": key_block,
+            "vert_seqno": 0,
+            # A shard block refers to the masterchain block before the one that takes it in.
+            "master_ref_seqno": 0 if masterchain else mc_seqno - 1,
+            "rand_seed": digest("seed", name),
+            "created_by": digest("validator", rng.randrange(30)),
+            "tx_count": tx_count,
+            "masterchain_block_ref": {
+                "workchain": -1,
+                "shard": f"{WHOLE:X}",
+                "seqno": mc_seqno,
+            },
+            "prev_blocks": self.parents,
+        }
+        self.parents, self.after = [self.ref], ""
+        return header
+
+
+class Layout:
+    """The masterchain and the shards of the basechain, from two on.
+
+    Parameters
+    ----------
+    seqno
+        Of the last masterchain block.
+    lead
+        How far the seqnos of the shards are ahead of it.
+    """
+
+    def __init__(self, seqno: int, lead: int) -> None:
+        self.turn = -1
+        self.masterchain = Shard(-1, WHOLE, seqno)
+        self.shards = [Shard(0, WHOLE // 2, seqno + lead)]
+        self.shards.append(Shard(0, WHOLE // 2 + WHOLE, seqno + lead + 7))
+        for shard in (self.masterchain, *self.shards):
+            shard.parents = [shard.ref]
+
+    def of(self, address: str) -> Shard:
+        """Find the shard of an account."""
+        return next(s for s in (self.masterchain, *self.shards) if s.holds(address))
+
+    def advance(self, rng: Random) -> list[Shard]:
+        """Go on to the next masterchain block; list the shards in the order of their blocks."""
+        self.turn = (self.turn + 1) % ROUND
+        if self.turn == SPLIT + 1:
+            self.shards[:1] = self.shards[0].split()
+        if self.turn == MERGE + 1:
+            self.shards[:2] = [self.shards[0].merge(self.shards[1])]
+        counts = rng.choices(list(BLOCKS), list(BLOCKS.values()), k=len(self.shards))
+        if self.turn == SPLIT or not any(counts):  # the parent has to announce its split
+            counts[0] = max(1, counts[0])
+        return [
+            shard for shard, count in zip(self.shards, counts, strict=True) for _ in range(count)
+        ]
+
+    def wants(self, shard: Shard) -> str:
+        """Tell whether a shard's blocks ask for a split or a merge."""
+        if shard is self.shards[0] and SPLIT - NOTICE <= self.turn <= SPLIT:
+            return "split"
+        if shard in self.shards[:2] and MERGE - NOTICE <= self.turn <= MERGE:
+            return "merge"
+        return ""
+
+    def splits(self, shard: Shard) -> bool:
+        """Tell whether a shard's block may be its last before it splits."""
+        return shard is self.shards[0] and self.turn == SPLIT
