@@ -14,8 +14,7 @@ from tonframes.fees import to_ton
 from tonframes.fetch import fetch_accounts, fetch_blocks
 from tonframes.frames import Accounts, Blocks, describe, parse_accounts, parse_blocks
 from tonframes.sample import sample
-
-# SERVE
+from tonframes.service import serve
 from tonframes.store import read_accounts, read_blocks
 from tonframes.synthetic import synthetic_blocks
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["serve", "serve_forever"]
 
 #: Seconds between looks at whether to stop.
-POLL = 0.1
+POLL = 0.05
 
 
 @contextmanager
@@ -130,8 +130,8 @@ def serve_forever(
         Called with the base URL once the service listens; by default that is printed.
     """
     with serve(path, host=host, port=port, dialect=dialect) as url:
-        (ready or _announce)(url)
         try:
+            (ready or _announce)(url)
             while True:
                 time.sleep(3600)
         except KeyboardInterrupt:

@@ -223,16 +223,16 @@ def _address(text: str, index: int) -> str:
 
 
 def _whole(
-    query: Query, name: str, least: int, most: int = 2**63 - 1, *, default: int | None = None
+    query: Query, name: str, least: int, most: int | None = None, *, default: int | None = None
 ) -> int:
     texts = query.get(name, [])
     if not texts and default is not None:
         return default
     if len(texts) == 1 and re.fullmatch(r"[0-9]{1,20}", texts[0]):
         number = int(texts[0])
-        if least <= number <= most:
+        if number >= least and (most is None or number <= most):
             return number
-    bounds = f"from {least} to {most}" if most == MOST_ROWS else f"of {least} or more"
+    bounds = f"of {least} or more" if most is None else f"from {least} to {most}"
     raise _unprocessable(f"{name} must be one integer {bounds}")
 
 

@@ -1,0 +1,317 @@
+"""Bodies to frames and back: nothing is lost, and no dtype depends on the rows."""
+
+import copy
+import json
+from itertools import combinations
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
+from strategies import dump, least, said
+
+from tonframes import Accounts, Blocks, describe, parse_accounts, parse_blocks, schema
+from tonframes.errors import DecodeError
+from tonframes.synthetic import Chain, synthetic_blocks
+
+BLOCKS, ACCOUNTS = schema.BLOCKS_BODY, schema.ACCOUNTS_BODY
+PARSERS = {BLOCKS: parse_blocks, ACCOUNTS: parse_accounts}
+records = pytest.mark.parametrize("record", PARSERS, ids=lambda record: record.name)
+dialects = pytest.mark.parametrize("dialect", ["service", "specification"])
+# Extra fields are what many of these bodies are made of.
+pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
+
+
+@pytest.fixture(scope="session")
+def recorded(real):
+    """Give every recorded body: name, record, bytes."""
+    found = [(path, BLOCKS) for path in sorted((real / "masterchainBlockShards").glob("*.json"))]
+    found += [(path, ACCOUNTS) for path in sorted((real / "accountStates").glob("*.json"))]
+    found.append((real / "other" / "blocks.json", BLOCKS))
+    assert len(found) > 70
+    return [(path.name, record, path.read_bytes()) for path, record in found]
+
+
+@pytest.fixture(scope="session")
+def made():
+    """Give bodies of the made-up chain: name, record, bytes."""
+    chain = Chain()
+    blocks = [(f"block {i}", BLOCKS, dump(chain.next_block())) for i in range(20)]
+    return [*blocks, ("states", ACCOUNTS, dump(chain.account_states()))]
+
+
+def tables(parsed):
+    return {name: parsed.arrow(name) for name in parsed.names}
+
+
+def assert_comes_back(record, body, dialect):
+    """Show that `to_json` says what the body says, and that it parses to the same tables."""
+    parse = PARSERS[record]
+    parsed = parse(body)
+    again = parsed.to_json(dialect=dialect)
+    says = said(record, body)
+    if dialect == "specification" and says.pop("blocks", None) is not None:
+        says.setdefault("transactions", [])
+    assert {"transactions": [], **said(record, again)} == {"transactions": [], **says}
+    once, twice = tables(parsed), tables(parse(again))
+    for name in once.keys() - ({"blocks"} if dialect == "specification" else set()):
+        assert once[name].equals(twice[name]), name
+
+
+# ── the round trip ───────────────────────────────────────────────────────────────────────────────
+
+
+@dialects
+def test_every_recorded_body_comes_back(recorded, dialect):
+    for name, record, body in recorded:
+        try:
+            assert_comes_back(record, body, dialect)
+        except (AssertionError, DecodeError) as error:
+            raise AssertionError(name) from error
+
+
+@dialects
+def test_every_synthetic_body_comes_back(made, dialect):
+    for _, record, body in made:
+        assert_comes_back(record, body, dialect)
+
+
+@records
+@dialects
+@given(data=st.data())
+def test_any_body_of_the_declared_form_comes_back(record, dialect, data):
+    assert_comes_back(record, data.draw(strategies.bodies(record)), dialect)
+
+
+@pytest.mark.filterwarnings("error")
+def test_synthetic_bodies_need_no_tolerance(made):
+    for _, record, body in made:
+        PARSERS[record](body)
+
+
+def test_bytes_text_and_parsed_json_are_one(recorded, made):
+    for _, record, body in [*recorded, *made]:
+        parse = PARSERS[record]
+        once = tables(parse(body))
+        for other in (body.decode(), json.loads(body), bytearray(body), memoryview(body)):
+            again = tables(parse(other))
+            for name, table in once.items():
+                bare = [n for n, c in zip(table.column_names, _kinds(name)) if c]
+                assert table.select(bare).equals(again[name].select(bare)), name
+
+
+def _kinds(name):
+    """Tell which columns do not hold JSON text, whose white space parsed JSON has lost."""
+    loose = (schema.OBJECT, schema.ARRAY)
+    return [column.kind not in loose for column in schema.TABLES[name].columns]
+
+
+def test_parsed_json_is_not_changed():
+    body = next(iter(synthetic_blocks(1)))
+    before = copy.deepcopy(body)
+    parse_blocks(body).transactions.drop(columns="hash")
+    assert body == before
+
+
+@pytest.mark.parametrize(
+    "body", [{"transactions": {1, 2}}, {"transactions": float("nan")}, "\ud800"]
+)
+def test_what_json_cannot_say_is_refused(body):
+    with pytest.raises(DecodeError) as caught:
+        parse_blocks(body)
+    assert caught.value.path == "$"
+
+
+def test_an_unknown_dialect_is_a_wrong_argument():
+    for parsed in (parse_blocks({"transactions": []}), parse_accounts({"accounts": []})):
+        with pytest.raises(ValueError, match="dialect"):
+            parsed.to_json(dialect="spec")
+
+
+# ── exactness and names ──────────────────────────────────────────────────────────────────────────
+
+
+def test_integers_of_19_digits_are_exact_beside_nulls():
+    message = least(schema.MESSAGE)
+    trees = [
+        least(schema.TRANSACTION) | {"hash": str(i), "lt": str(i), "in_msg": message | {"value": v}}
+        for i, v in enumerate([None, "1234567890123456789", str(2**63 - 1)])
+    ]
+    messages = parse_blocks({"transactions": trees}).messages
+    assert messages.value.tolist() == [pd.NA, 1234567890123456789, 2**63 - 1]
+    assert messages.value.sum(skipna=True) == 1234567890123456789 + 2**63 - 1 - 2**64
+
+
+def test_an_opcode_compares_with_its_hex_number():
+    message = least(schema.MESSAGE) | {"opcode": "0xd53276db"}
+    tree = least(schema.TRANSACTION) | {"in_msg": message}
+    frame = parse_blocks({"transactions": [tree]}).messages
+    assert (frame["opcode"] == 0xD53276DB).all()
+
+
+def test_block_time_is_now_in_utc():
+    tree = least(schema.TRANSACTION) | {"now": 1721063820}
+    frame = parse_blocks({"transactions": [tree]}).transactions
+    assert frame.block_time[0] == pd.Timestamp("2024-07-15T17:17:00Z")
+
+
+def test_rows_keep_the_order_of_the_body(made):
+    _, _, body = made[0]
+    hashes = [row["hash"] for row in json.loads(body)["transactions"]]
+    assert parse_blocks(body).transactions["hash"].tolist() == hashes
+
+
+def test_seqnos_are_those_that_occur():
+    trees = [
+        least(schema.TRANSACTION) | {"hash": str(n), "lt": str(n), "mc_block_seqno": n}
+        for n in (7, 5, 6, 9)
+    ]
+    blocks = parse_blocks({"transactions": trees})
+    assert blocks.seqnos == (range(5, 8), range(9, 10))
+    assert repr(blocks) == (
+        "<masterchain blocks 5:8, 9: 4 transactions, 0 messages, 0 address_book; from a body>"
+    )
+
+
+# ── dtypes ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def frames(made):
+    """Give frames of every table: of nothing, of the least rows, of made-up rows."""
+    least_blocks = {
+        "blocks": [least(schema.BLOCK)],
+        "transactions": [least(schema.TRANSACTION) | {"in_msg": least(schema.MESSAGE)}],
+        "address_book": {"a": None},
+    }
+    least_accounts = {"accounts": [least(schema.ACCOUNT)], "metadata": {"a": {}}}
+    parsed = [
+        *(parse_blocks({"transactions": []}), parse_accounts({"accounts": []})),
+        *(parse_blocks(least_blocks), parse_accounts(least_accounts)),
+        *(PARSERS[record](body) for _, record, body in (made[3], made[-1])),
+    ]
+    return [{name: getattr(one, name) for name in one.names} for one in parsed]
+
+
+def dtypes(frame):
+    return {name: str(dtype) for name, dtype in frame.dtypes.items()}
+
+
+def test_dtypes_never_depend_on_the_rows(frames):
+    for by_name in frames:
+        for name, frame in by_name.items():
+            assert dtypes(frame) == {c.name: c.dtype for c in schema.TABLES[name].columns}
+
+
+def test_dtypes_of_recorded_bodies_are_the_same(recorded):
+    for _, record, body in recorded:
+        parsed = PARSERS[record](body)
+        for name in parsed.names:
+            declared = {c.name: c.dtype for c in schema.TABLES[name].columns}
+            assert dtypes(getattr(parsed, name)) == declared
+
+
+def test_frames_concatenate_without_a_change_of_dtypes(frames):
+    for one, two in combinations(frames, 2):
+        for name in one.keys() & two.keys():
+            joined = pd.concat([one[name], two[name]])
+            assert dtypes(joined) == dtypes(one[name])
+            assert len(joined) == len(one[name]) + len(two[name])
+
+
+def test_pandas_reads_the_written_files_as_the_same_frames(made, tmp_path):
+    for number, (_, record, body) in enumerate((made[3], made[-1])):
+        parsed = PARSERS[record](body)
+        parsed.write(tmp_path / str(number))
+        for name in parsed.names:
+            read = pd.read_parquet(tmp_path / str(number) / f"{name}.parquet")
+            assert_frame_equal(read, getattr(parsed, name))
+
+
+def test_written_files_carry_units_and_meanings(tmp_path):
+    parse_blocks({"transactions": []}).write(tmp_path / "a" / "b")
+    written = pq.read_schema(tmp_path / "a" / "b" / "transactions.parquet")
+    assert written.field("compute_gas_used").metadata[b"unit"] == b"gas"
+    assert written.equals(schema.TRANSACTIONS.schema, check_metadata=False)
+
+
+def test_arrow_dtypes_on_demand(made):
+    _, record, body = made[3]
+    parsed = PARSERS[record](body)
+    for name in parsed.names:
+        frame = parsed.frame(name, dtype_backend="pyarrow")
+        assert list(frame.dtypes) == [
+            pd.ArrowDtype(column.kind.arrow) for column in schema.TABLES[name].columns
+        ]
+        assert len(frame) == len(getattr(parsed, name))
+
+
+def test_a_frame_is_made_once_as_an_attribute_and_anew_by_frame(made):
+    parsed = parse_blocks(made[3][2])
+    assert parsed.transactions is parsed.transactions
+    assert parsed.frame("transactions") is not parsed.frame("transactions")
+
+
+@pytest.mark.parametrize("name", ["accounts", "", "Transactions"])
+def test_a_table_that_is_not_there_is_a_wrong_argument(name):
+    with pytest.raises(ValueError, match="transactions, messages, blocks, address_book"):
+        parse_blocks({"transactions": []}).arrow(name)
+
+
+def test_an_unknown_dtype_backend_is_a_wrong_argument():
+    with pytest.raises(ValueError, match="dtype_backend"):
+        parse_blocks({"transactions": []}).frame("transactions", dtype_backend="numpy_nullable")
+
+
+# ── describe and repr ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", schema.TABLES)
+def test_describe_tells_every_column_as_it_is(name):
+    frame = describe(name)
+    assert list(frame.columns) == ["column", "dtype", "unit", "meaning", "api_path", "derived"]
+    parsed = (parse_blocks if name in Blocks.names else parse_accounts)(_empty(name))
+    assert dict(zip(frame["column"], frame["dtype"], strict=True)) == dtypes(getattr(parsed, name))
+    assert not frame["meaning"].str.startswith("+").any()
+    assert ((frame["api_path"] == "") == frame["derived"]).all()
+
+
+def _empty(name):
+    return {"transactions": []} if name in Blocks.names else {"accounts": []}
+
+
+def test_describe_of_no_table_names_those_that_are():
+    with pytest.raises(ValueError, match="transactions, messages, blocks, accounts"):
+        describe("transaction")
+
+
+def test_what_is_derived_is_said_to_be():
+    frame = describe("messages").set_index("column")
+    assert frame.derived[["block_time", "decoded_type", "comment", "direction", "tx_lt"]].all()
+    assert not frame.derived[["value", "decoded", "has_init_state", "body"]].any()
+
+
+def test_accounts_say_what_they_are():
+    accounts = parse_accounts({"accounts": [{"address": "0:00"}], "address_book": {"0:00": {}}})
+    assert repr(accounts) == (
+        "<account states: 1 accounts, 1 address_book, 0 metadata; from a body>"
+    )
+    assert "<code>.accounts</code>" in accounts._repr_html_()
+    assert accounts.accounts.found.tolist() == [True]
+    assert accounts.accounts.fetched_at.isna().all()
+
+
+def test_html_of_a_source_is_escaped():
+    accounts = Accounts({}, source="<script>")
+    assert "<script>" not in accounts._repr_html_()
+
+
+def test_accounts_that_were_not_found_are_not_written_back():
+    parsed = parse_accounts({"accounts": [{"address": "a"}, {"address": "b"}]})
+    table = parsed.arrow("accounts")
+    index = table.schema.get_field_index("found")
+    table = table.set_column(index, table.schema.field(index), [[True, False]])
+    assert json.loads(Accounts({"accounts": table}).to_json())["accounts"] == [{"address": "a"}]

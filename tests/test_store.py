@@ -1,0 +1,319 @@
+"""The store: what is written is read back, whole files or none, of one network."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
+
+import tonframes as tf
+from tonframes import pages, schema
+from tonframes.store import Held, Store, aligned, digest, subtract
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST = 90_000_090
+SEQNOS = range(FIRST, FIRST + 20)  # crosses a multiple of 100
+MOMENT = datetime(2026, 11, 21, 9, 45, tzinfo=UTC)
+
+
+@cache
+def bodies() -> list[dict]:
+    return tf.synthetic_blocks(len(SEQNOS), first_seqno=FIRST, transactions_per_block=12)
+
+
+def tables_of(seqnos: range) -> pages.Tables:
+    chosen = [bodies()[seqno - FIRST] for seqno in seqnos]
+    read = [pages.read(schema.BLOCKS_BODY, json.dumps(body).encode()) for body in chosen]
+    return pages.stamped(pages.in_order(pages.blocks_tables(read)), MOMENT)
+
+
+@pytest.fixture(scope="module")
+def tables() -> pages.Tables:
+    return tables_of(SEQNOS)
+
+
+@pytest.fixture
+def store(tmp_path: Path, tables: pages.Tables) -> Store:
+    made = Store(tmp_path / "store")
+    made.claim("-217", "a test")
+    made.write_blocks(tables, [SEQNOS], proof="synthetic")
+    return made
+
+
+def test_what_is_written_is_read_back(store, tables):
+    blocks = tf.read_blocks(store.path)
+    for name in ("transactions", "messages", "blocks"):
+        assert blocks.arrow(name).equals(tables[name]), name
+    assert blocks.seqnos == (SEQNOS,)
+
+
+def test_files_lie_on_a_grid_of_100_and_never_overlap(store):
+    assert [file.name for file in store.files("transactions").values()] == [
+        "00090000090-00090000100.parquet",
+        "00090000100-00090000110.parquet",
+    ]
+
+
+def test_pandas_reads_a_file_with_the_same_dtypes(store):
+    file = next(iter(store.files("transactions").values()))
+    ours = tf.read_blocks(store.path, range(FIRST, FIRST + 10)).transactions
+    assert_frame_equal(pd.read_parquet(file), ours)
+
+
+def test_any_engine_opens_a_folder_as_one_data_set(store, tables):
+    for name in ("transactions", "messages", "blocks"):
+        assert ds.dataset(store.path / name).count_rows() == len(tables[name])
+
+
+def test_units_and_meanings_travel_in_the_files(store):
+    file = next(iter(store.files("transactions").values()))
+    fees = pa.parquet.read_schema(file).field("total_fees").metadata
+    assert fees[b"unit"] == b"nanoton"
+    assert fees[b"path"] == b"total_fees"
+
+
+def test_the_footer_tells_what_a_file_is(store, tables):
+    file = store.files("transactions")[range(FIRST, FIRST + 10)]
+    footer = store.footer(file)
+    assert (footer.start, footer.stop) == (FIRST, FIRST + 10)
+    assert (footer.network, footer.proof, footer.schema) == ("-217", "synthetic", schema.VERSION)
+    rows = tables["transactions"].slice(0, footer.rows)
+    assert footer.digest == digest(rows)
+
+
+def test_only_gaps_are_written(store, tables):
+    before = {file: file.stat().st_mtime_ns for file in store.files("transactions").values()}
+    store.write_blocks(tables, [SEQNOS], proof="another")
+    assert before == {f: f.stat().st_mtime_ns for f in store.files("transactions").values()}
+
+
+def test_a_gap_in_the_middle_is_filled(tmp_path, tables):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    store.write_blocks(tables, [range(FIRST, FIRST + 2), range(FIRST + 5, FIRST + 7)], proof="")
+    assert store.gaps([SEQNOS]) == (range(FIRST + 2, FIRST + 5), range(FIRST + 7, FIRST + 20))
+    with pytest.raises(tf.MissingError, match="90000092:90000095") as caught:
+        tf.read_blocks(store.path, range(FIRST, FIRST + 7))
+    assert caught.value.missing == (range(FIRST + 2, FIRST + 5),)
+    store.write_blocks(tables, [SEQNOS], proof="")
+    assert store.held() == (SEQNOS,)
+    for name in ("transactions", "messages", "blocks"):
+        assert tf.read_blocks(tmp_path).arrow(name).equals(tables[name])
+
+
+def test_a_masterchain_block_without_transactions_is_held_too(tmp_path, tables):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    nothing = {name: table.slice(0, 0) for name, table in tables.items()}
+    store.write_blocks(nothing, [range(5, 6)], proof="")
+    blocks = tf.read_blocks(tmp_path, [5])
+    assert len(blocks.transactions) == 0
+    assert_frame_equal(
+        blocks.transactions.dtypes.to_frame(),
+        tf.parse_blocks({"transactions": []}).transactions.dtypes.to_frame(),
+    )
+
+
+def test_single_seqnos_and_single_columns(store, tables):
+    seqnos = [FIRST + 9, FIRST + 10]
+    blocks = tf.read_blocks(store.path, seqnos, columns=["hash", "total_fees", "tx_hash"])
+    expected = tables["transactions"].to_pandas().query("mc_block_seqno in @seqnos")
+    expected = expected[["hash", "total_fees"]].reset_index(drop=True)
+    assert_frame_equal(blocks.transactions, expected)
+    assert list(blocks.messages) == ["tx_hash"]
+    with pytest.raises(ValueError, match="no table here has a column 'fee'"):
+        tf.read_blocks(store.path, columns=["fee"])
+
+
+def test_rows_are_counted_without_reading_them(store, tables):
+    some = (range(FIRST + 3, FIRST + 12),)
+    for name in ("transactions", "messages"):
+        assert len(Held(store, name, some)) == len(store.read(name, some))
+        assert len(Held(store, name, (SEQNOS,))) == len(tables[name])
+
+
+def test_blocks_are_shown_only_where_all_of_them_are_there(tmp_path, tables):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    unshown = {name: table for name, table in tables.items() if name != "blocks"}
+    store.write_blocks(unshown, [range(FIRST, FIRST + 10)], proof="")
+    store.write_blocks(tables, [SEQNOS], proof="")
+    assert tf.read_blocks(tmp_path).arrow("blocks").num_rows == 0
+    assert tf.read_blocks(tmp_path, range(FIRST + 10, FIRST + 20)).arrow("blocks").num_rows > 0
+
+
+# ── accounts ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def account(address: str, balance: int, moment: datetime, *, with_boc: bool = True) -> pa.Table:
+    columns = {
+        "address": pa.array([address]),
+        "balance": pa.array([balance]),
+        "found": True,
+        "with_boc": with_boc,
+        "fetched_at": moment,
+    }
+    return pages.fit(schema.ACCOUNTS, columns, 1)
+
+
+A, B = "0:" + "A" * 64, "0:" + "B" * 64
+
+
+@pytest.fixture
+def snapshots(tmp_path: Path) -> Path:
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    nothing = {name: schema.TABLES[name].schema.empty_table() for name in tf.Accounts.names}
+    for hours, address, balance in ((0, A, 1), (0, B, 2), (1, A, 3)):
+        states = account(address, balance, MOMENT + timedelta(hours=hours))
+        store.write_accounts(nothing | {"accounts": states})
+    return tmp_path
+
+
+def test_the_newest_state_of_each_account_is_read(snapshots):
+    states = tf.read_accounts(snapshots).accounts.set_index("address").balance
+    assert dict(states) == {A: 3, B: 2}
+
+
+def test_the_state_as_of_a_moment(snapshots):
+    states = tf.read_accounts(snapshots, as_of=MOMENT + timedelta(minutes=1)).accounts
+    assert dict(states.set_index("address").balance) == {A: 1, B: 2}
+    with pytest.raises(ValueError, match="time zone"):
+        tf.read_accounts(snapshots, as_of=datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+def test_accounts_come_in_the_order_asked_and_in_any_form(snapshots):
+    assert list(tf.read_accounts(snapshots, [B, A.lower()]).accounts.address) == [B, A]
+    with pytest.raises(tf.MissingError) as caught:
+        tf.read_accounts(snapshots, [A, "0:" + "C" * 64])
+    assert caught.value.missing == ("0:" + "C" * 64,)
+
+
+# ── what is not a store ──────────────────────────────────────────────────────────────────────────
+
+
+def test_no_store(tmp_path):
+    with pytest.raises(tf.StoreError, match="there is no store at"):
+        tf.read_blocks(tmp_path)
+    (tmp_path / "network.json").write_text("[]")
+    with pytest.raises(tf.StoreError, match="does not say which network"):
+        tf.read_blocks(tmp_path)
+
+
+def test_a_store_is_of_one_network(store):
+    with pytest.raises(tf.StoreError, match="of the network -217, and x is of mainnet"):
+        store.claim("mainnet", "x")
+
+
+def test_a_file_of_another_network_is_refused(store):
+    about = store.path / "network.json"
+    about.write_text(about.read_text().replace("-217", "mainnet"))
+    with pytest.raises(tf.StoreError, match="of another store"):
+        tf.read_blocks(store.path).arrow("transactions")
+
+
+def test_a_file_under_another_name_is_refused(store):
+    file = store.files("messages")[range(FIRST, FIRST + 10)]
+    file.rename(file.with_name("00090000080-00090000100.parquet"))
+    with pytest.raises(tf.StoreError, match="not those of its name"):
+        tf.read_blocks(store.path).arrow("messages")
+
+
+def test_a_newer_version_of_the_columns_is_refused(store, monkeypatch):
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION - 1)
+    with pytest.raises(tf.StoreError, match="use tonframes"):
+        tf.read_blocks(store.path).arrow("transactions")
+
+
+def test_other_parquet_is_refused(store):
+    file = next(iter(store.files("transactions").values()))
+    pd.DataFrame({"a": [1]}).to_parquet(file)
+    with pytest.raises(tf.StoreError, match="was not written by tonframes"):
+        tf.read_blocks(store.path).arrow("transactions")
+
+
+def test_a_flipped_bit_is_an_error_or_harmless_and_never_a_wrong_number(store, tables):
+    file = next(iter(store.files("transactions").values()))
+    good = file.read_bytes()
+    errors = 0
+    for place in range(4, len(good), len(good) // 40):
+        bad = bytearray(good)
+        bad[place] ^= 1 << place % 8
+        file.write_bytes(bad)
+        try:
+            rows = tf.read_blocks(store.path).arrow("transactions")
+        except tf.StoreError as error:
+            assert str(file) in str(error)  # noqa: PT017
+            errors += 1
+        else:  # in the words of the footer, which nothing is computed from
+            assert rows.equals(tables["transactions"])
+    assert errors > 20
+
+
+def test_what_a_killed_process_left_is_swept_away(store, tables):
+    torn = store.path / "transactions" / ".00090000110-00090000120.parquet.1.ab.tmp"
+    torn.write_bytes(b"PAR1")
+    orphan = store.path / "messages" / "00090000110-00090000112.parquet"
+    orphan.write_bytes(b"PAR1")
+    assert store.held() == (SEQNOS,)
+    store.write_blocks(tables, [SEQNOS], proof="")
+    assert not torn.exists()
+    assert not orphan.exists()
+
+
+def _write(path: Path, start: int) -> None:
+    store = Store(path)
+    store.claim("-217", "a test")
+    run = range(start, start + 12)
+    for seqno in run:
+        store.write_blocks(tables_of(range(seqno, seqno + 1)), [range(seqno, seqno + 1)], proof="")
+
+
+def test_two_processes_on_one_store(tmp_path, tables):
+    spawn = multiprocessing.get_context("spawn")
+    processes = [spawn.Process(target=_write, args=(tmp_path, FIRST + n)) for n in (0, 8)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+        assert process.exitcode == 0
+    assert Store(tmp_path).held() == (SEQNOS,)
+    assert tf.read_blocks(tmp_path).arrow("transactions").equals(tables["transactions"])
+
+
+# ── ranges and digests ───────────────────────────────────────────────────────────────────────────
+
+runs = st.lists(st.builds(lambda a, n: range(a, a + n), st.integers(0, 300), st.integers(0, 40)))
+
+
+@given(runs, runs)
+def test_subtract_is_the_difference_of_sets(some, taken):
+    rest = {n for run in subtract(some, taken) for n in run}
+    assert rest == {n for run in some for n in run} - {n for run in taken for n in run}
+
+
+@given(st.integers(0, 500), st.integers(1, 500))
+def test_aligned_cuts_at_the_grid_and_loses_nothing(start, length):
+    parts = list(aligned(range(start, start + length)))
+    assert [n for part in parts for n in part] == list(range(start, start + length))
+    assert all(part.start // 100 == (part.stop - 1) // 100 for part in parts)
+
+
+def test_equal_tables_have_equal_digests_however_they_lie_in_memory(tables):
+    rows = tables["messages"]
+    halves = pa.concat_tables([rows.slice(0, 10), rows.slice(10)])
+    assert digest(halves) == digest(rows)
+    assert digest(rows.slice(1)) != digest(rows)
+    assert digest(rows.take(list(reversed(range(len(rows)))))) != digest(rows)
