@@ -401,28 +401,30 @@ def _network(client: Client, store: Store) -> str:
     """Name the service's network; a store that came from this service need not ask again."""
     if store.service == client.base_url and store.network is not None:
         return store.network
+    network = None
     try:
-        last = client.masterchain_info(_last_block)
+        network = client.masterchain_info(_network_id)
     except RequestError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
+    if network is None:
         return str(urlsplit(client.base_url).hostname)
-    return _NETWORKS.get(last, str(last))
+    return _NETWORKS.get(network, str(network))
 
 
 class _Last(msgspec.Struct):
-    global_id: int
+    global_id: int | None = None
 
 
 class _Info(msgspec.Struct):
     last: _Last
 
 
-def _last_block(body: bytes) -> int:
+def _network_id(body: bytes) -> int | None:
     try:
         return msgspec.json.decode(body, type=_Info).last.global_id
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DecodeError("$.last.global_id", "the network's id", shorten(error)) from None
+        raise DecodeError("$.last.global_id", "the network's id, or nothing", shorten(error)) from None
 
 
 def _held(store: Store | None, wanted: tuple[range, ...]) -> Blocks:

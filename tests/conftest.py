@@ -1,0 +1,49 @@
+"""What the tests share: the recorded responses, the references, and how long Hypothesis looks."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+SHARED = Path(__file__).parents[1].parent / "shared"
+
+# The ordinary run draws the same examples every time; `soak` looks for new ones.
+settings.register_profile(
+    "fast",
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "soak",
+    max_examples=3000,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
+
+
+def _shared(name):
+    """Give a folder that lies beside the checkout: not everybody has it, but CI must."""
+    folder = SHARED / name
+    if not folder.is_dir():
+        absent = f"the folder shared/{name} is not beside the checkout"
+        if os.environ.get("CI") == "true":
+            pytest.fail(absent)
+        pytest.skip(absent)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def real():
+    """Give the folder of responses recorded from real services."""
+    return _shared("real")
+
+
+@pytest.fixture(scope="session")
+def reference():
+    """Give the folder of the specification and of the names that the field uses."""
+    return _shared("reference")

@@ -1,0 +1,68 @@
+"""The documentation cannot lie: its Python runs, its commands and its files are there."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+import tonframes as tf
+from tonframes import schema
+from tonframes.cli import _parser
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("data/*.md"), *ROOT.glob("notebooks/*.md")])
+
+
+def fenced(page, language):
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+def test_the_python_of_the_readme_gives_the_output_shown(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    first, second = fenced(ROOT / "README.md", "python")
+    scope: dict = {}
+    test = doctest.DocTestParser().get_doctest(first, scope, "README", "README.md", 0)
+    runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
+    assert runner.run(test, clear_globs=False).failed == 0
+    assert len(test.examples) == 10
+    # The second asks the real chain: here a local service stands in, over other blocks.
+    with tf.serve(tf.sample(), dialect="service") as url:
+        monkeypatch.setenv("TONFRAMES_URL", url)
+        exec(second.replace("49_000_0", "90_000_0"), test.globs)  # noqa: S102
+    assert len(test.globs["blocks"].transactions) == 50 * 25
+    assert list(test.globs["states"].accounts.found) == [False]
+
+
+def test_the_readme_counts_columns_rightly():
+    text = (ROOT / "README.md").read_text()
+    for table in schema.TABLES.values():
+        row = re.search(
+            rf"^\| .*`[a-z]*\.{table.name}`.*\| .*?([0-9, ]+)[a-z ]*\|$", text, re.MULTILINE
+        )
+        assert row, table.name
+        assert str(len(table.columns)) in re.findall("[0-9]+", row[1]), table.name
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_commands_exist(page):
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    lines = "".join(fenced(page, "sh")).splitlines()
+    lines += re.findall(r"`((?:tonframes|make) [^`]+)`", page.read_text())
+    for line in lines:
+        command, *arguments = shlex.split(line, comments=True)
+        if command == "make":
+            assert arguments[0] in targets, line
+        else:
+            assert command == "tonframes", line
+            _parser().parse_args(arguments)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_files_that_are_pointed_to_exist(page):
+    for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+        if not target.startswith("https://"):
+            assert (page.parent / target).exists(), target
