@@ -15,11 +15,11 @@ from strategies import dump, least, said
 
 from tonframes import Accounts, Blocks, describe, parse_accounts, parse_blocks, schema
 from tonframes.errors import DecodeError
+from tonframes.kinds import Json
 from tonframes.synthetic import Chain, synthetic_blocks
 
-BLOCKS, ACCOUNTS = schema.BLOCKS_BODY, schema.ACCOUNTS_BODY
-PARSERS = {BLOCKS: parse_blocks, ACCOUNTS: parse_accounts}
-records = pytest.mark.parametrize("record", PARSERS, ids=lambda record: record.name)
+RECORD = {parse_blocks: schema.BLOCKS_BODY, parse_accounts: schema.ACCOUNTS_BODY}
+both = pytest.mark.parametrize("parse", RECORD)
 dialects = pytest.mark.parametrize("dialect", ["service", "specification"])
 # Extra fields are what many of these bodies are made of.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
@@ -27,30 +27,31 @@ pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarni
 
 @pytest.fixture(scope="session")
 def recorded(real):
-    """Give every recorded body: name, record, bytes."""
-    found = [(path, BLOCKS) for path in sorted((real / "masterchainBlockShards").glob("*.json"))]
-    found += [(path, ACCOUNTS) for path in sorted((real / "accountStates").glob("*.json"))]
-    found.append((real / "other" / "blocks.json", BLOCKS))
+    """Give every recorded body: name, parser, bytes."""
+    found = [
+        (path, parse_blocks) for path in sorted((real / "masterchainBlockShards").glob("*.json"))
+    ]
+    found += [(path, parse_accounts) for path in sorted((real / "accountStates").glob("*.json"))]
+    found.append((real / "other" / "blocks.json", parse_blocks))
     assert len(found) > 70
-    return [(path.name, record, path.read_bytes()) for path, record in found]
+    return [(path.name, parse, path.read_bytes()) for path, parse in found]
 
 
 @pytest.fixture(scope="session")
 def made():
-    """Give bodies of the made-up chain: name, record, bytes."""
+    """Give bodies of the made-up chain: name, parser, bytes."""
     chain = Chain()
-    blocks = [(f"block {i}", BLOCKS, dump(chain.next_block())) for i in range(20)]
-    return [*blocks, ("states", ACCOUNTS, dump(chain.account_states()))]
+    blocks = [(f"block {i}", parse_blocks, dump(chain.next_block())) for i in range(20)]
+    return [*blocks, ("states", parse_accounts, dump(chain.account_states()))]
 
 
 def tables(parsed):
     return {name: parsed.arrow(name) for name in parsed.names}
 
 
-def assert_comes_back(record, body, dialect):
+def assert_comes_back(parse, body, dialect):
     """Show that `to_json` says what the body says, and that it parses to the same tables."""
-    parse = PARSERS[record]
-    parsed = parse(body)
+    record, parsed = RECORD[parse], parse(body)
     again = parsed.to_json(dialect=dialect)
     says = said(record, body)
     if dialect == "specification" and says.pop("blocks", None) is not None:
@@ -66,47 +67,41 @@ def assert_comes_back(record, body, dialect):
 
 @dialects
 def test_every_recorded_body_comes_back(recorded, dialect):
-    for name, record, body in recorded:
+    for name, parse, body in recorded:
         try:
-            assert_comes_back(record, body, dialect)
+            assert_comes_back(parse, body, dialect)
         except (AssertionError, DecodeError) as error:
             raise AssertionError(name) from error
 
 
 @dialects
 def test_every_synthetic_body_comes_back(made, dialect):
-    for _, record, body in made:
-        assert_comes_back(record, body, dialect)
+    for _, parse, body in made:
+        assert_comes_back(parse, body, dialect)
 
 
-@records
+@both
 @dialects
 @given(data=st.data())
-def test_any_body_of_the_declared_form_comes_back(record, dialect, data):
-    assert_comes_back(record, data.draw(strategies.bodies(record)), dialect)
+def test_any_body_of_the_declared_form_comes_back(parse, dialect, data):
+    assert_comes_back(parse, data.draw(strategies.bodies(RECORD[parse])), dialect)
 
 
 @pytest.mark.filterwarnings("error")
 def test_synthetic_bodies_need_no_tolerance(made):
-    for _, record, body in made:
-        PARSERS[record](body)
+    for _, parse, body in made:
+        parse(body)
 
 
 def test_bytes_text_and_parsed_json_are_one(recorded, made):
-    for _, record, body in [*recorded, *made]:
-        parse = PARSERS[record]
+    for _, parse, body in [*recorded, *made]:
         once = tables(parse(body))
         for other in (body.decode(), json.loads(body), bytearray(body), memoryview(body)):
             again = tables(parse(other))
             for name, table in once.items():
-                bare = [n for n, c in zip(table.column_names, _kinds(name)) if c]
+                # Of JSON text parsed JSON has lost the white space.
+                bare = [c.name for c in schema.TABLES[name].columns if not isinstance(c.kind, Json)]
                 assert table.select(bare).equals(again[name].select(bare)), name
-
-
-def _kinds(name):
-    """Tell which columns do not hold JSON text, whose white space parsed JSON has lost."""
-    loose = (schema.OBJECT, schema.ARRAY)
-    return [column.kind not in loose for column in schema.TABLES[name].columns]
 
 
 def test_parsed_json_is_not_changed():
@@ -142,7 +137,6 @@ def test_integers_of_19_digits_are_exact_beside_nulls():
     ]
     messages = parse_blocks({"transactions": trees}).messages
     assert messages.value.tolist() == [pd.NA, 1234567890123456789, 2**63 - 1]
-    assert messages.value.sum(skipna=True) == 1234567890123456789 + 2**63 - 1 - 2**64
 
 
 def test_an_opcode_compares_with_its_hex_number():
@@ -191,7 +185,7 @@ def frames(made):
     parsed = [
         *(parse_blocks({"transactions": []}), parse_accounts({"accounts": []})),
         *(parse_blocks(least_blocks), parse_accounts(least_accounts)),
-        *(PARSERS[record](body) for _, record, body in (made[3], made[-1])),
+        *(parse(body) for _, parse, body in (made[3], made[-1])),
     ]
     return [{name: getattr(one, name) for name in one.names} for one in parsed]
 
@@ -207,8 +201,8 @@ def test_dtypes_never_depend_on_the_rows(frames):
 
 
 def test_dtypes_of_recorded_bodies_are_the_same(recorded):
-    for _, record, body in recorded:
-        parsed = PARSERS[record](body)
+    for _, parse, body in recorded:
+        parsed = parse(body)
         for name in parsed.names:
             declared = {c.name: c.dtype for c in schema.TABLES[name].columns}
             assert dtypes(getattr(parsed, name)) == declared
@@ -223,8 +217,8 @@ def test_frames_concatenate_without_a_change_of_dtypes(frames):
 
 
 def test_pandas_reads_the_written_files_as_the_same_frames(made, tmp_path):
-    for number, (_, record, body) in enumerate((made[3], made[-1])):
-        parsed = PARSERS[record](body)
+    for number, (_, parse, body) in enumerate((made[3], made[-1])):
+        parsed = parse(body)
         parsed.write(tmp_path / str(number))
         for name in parsed.names:
             read = pd.read_parquet(tmp_path / str(number) / f"{name}.parquet")
@@ -239,8 +233,8 @@ def test_written_files_carry_units_and_meanings(tmp_path):
 
 
 def test_arrow_dtypes_on_demand(made):
-    _, record, body = made[3]
-    parsed = PARSERS[record](body)
+    _, parse, body = made[3]
+    parsed = parse(body)
     for name in parsed.names:
         frame = parsed.frame(name, dtype_backend="pyarrow")
         assert list(frame.dtypes) == [

@@ -90,7 +90,7 @@ def test_a_transaction_that_comes_twice_the_same_is_folded_with_one_warning():
 
 def test_other_order_white_space_and_nulls_are_the_same_content():
     tree = transaction(in_msg=least(schema.MESSAGE), out_msgs=[])
-    other = dict(reversed(tree.items())) | {"emulated": None, "out_msgs": None}
+    other = dict(reversed(tree.items())) | {"emulated": None}
     with pytest.warns(TonframesWarning, match="1 of 2"):
         table = parse_blocks(dump({"transactions": [tree, other]}, gap=" ")).transactions
     assert len(table) == 1
@@ -119,7 +119,7 @@ def test_a_transaction_that_comes_twice_with_other_content_is_refused(other):
     assert "transactions[0]" in caught.value.expected
 
 
-@pytest.mark.parametrize(("one", "two"), [("1e400", "1e500"), ("1.0", "1.00"), ("1", "1.0")])
+@pytest.mark.parametrize(("one", "two"), [("1e400", "1e500"), ("1", "1.0"), ('"é"', '"\\u00e9"')])
 def test_free_form_content_is_compared_as_it_is_spelled(one, two):
     trees = [transaction(total_fees_extra_currencies=Raw(f'{{"a":{x}}}')) for x in (one, two)]
     with pytest.raises(DecodeError):
@@ -149,13 +149,6 @@ def test_other_rows_that_come_twice_are_folded_or_refused_too(key, parse):
     with pytest.raises(DecodeError) as caught:
         parse(dump({key: [tree, tree | {other: "x"}]}))
     assert caught.value.path == f"$.{key}[1]"
-
-
-def test_a_block_that_comes_in_both_spellings_of_its_shard_comes_twice():
-    tree = least(schema.BLOCK) | {"shard": "8000000000000000"}
-    other = tree | {"shard": "-9223372036854775808", "rand_seed": "x"}
-    with pytest.raises(DecodeError):
-        parse_blocks(dump({"blocks": [tree, other]}))
 
 
 # ── back ─────────────────────────────────────────────────────────────────────────────────────────
@@ -191,9 +184,9 @@ def test_keys_of_all_bodies_are_one_extra():
 
 def test_messages_go_back_to_their_transactions_in_their_order():
     messages = [least(schema.MESSAGE) | {"hash": str(i)} for i in range(12)]
-    trees = [transaction(hash="1", out_msgs=messages[:11]), transaction(hash="2", lt="1")]
-    trees[1]["in_msg"] = messages[11]
+    one = transaction(hash="1", out_msgs=messages[:11])
+    trees = [one, transaction(hash="2", lt="1", in_msg=messages[11], out_msgs=[])]
     tables = pages.blocks_tables([page(*trees)])
-    backwards = tables["messages"].take(range(11, -1, -1))
+    backwards = tables["messages"].take(pa.array(range(11, -1, -1)))
     again = pages.encode_transactions(tables["transactions"], backwards, "service")
     assert [json.loads(bytes(row)) for row in again] == trees

@@ -18,14 +18,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes.kinds import TIME, Dialect, Json, Kind
-from tonframes.record import Derived, Entries, Field, Loose, Part, Rows, attribute
+from tonframes.record import Entries, Field, Loose, Part, Rows, attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import msgspec
 
-    from tonframes.record import Column, Member, Path, Record
+    from tonframes.record import Column, Path, Record
 
 
 def decode(record: Record, rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array]:
@@ -46,10 +46,10 @@ def decode(record: Record, rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array
             found[column.name] = array.slice(i * count, count)
             if isinstance(kind, Json):
                 loose[column.name] = values[i :: len(columns)]
-    for member in _members(record):
+    for member in record.computed:
         if isinstance(member, Loose):
-            found |= _repeated(member.record, loose[member.column])
-        elif isinstance(member, Derived):
+            found |= repeated(member.record, loose[member.column])
+        else:
             found[member.column] = moments(found[member.of])
     return {column.name: found[column.name] for column in record.columns}
 
@@ -79,60 +79,73 @@ def encode(
 
 
 class _Reader:
-    """The loop of `decode`: which list each column's values go to, and the code that fills them."""
+    """The loop of `decode`: which list each column's values go to, and the code that fills them.
+
+    One row of it reads `part = row.part`, then for an optional part `v0 = part.key` or `v0 = None`,
+    and at the end adds to each list once: `texts += (row.account, v0, …)`.
+    """
 
     def __init__(self, record: Record) -> None:
         self.lists: dict[Kind, list[Column]] = defaultdict(list)
+        self._values: dict[Kind, list[str]] = defaultdict(list)
         self._columns = {column.path: column for column in record.columns if not column.of}
+        self._variables: list[tuple[str, str]] = []
         lines = self._lines(record, "row", (), "        ")
-        names = ", ".join(_list(kind) for kind in self.lists)
-        self._fill = _compile([f"def made(rows, {names}):", "    for row in rows:", *lines])
+        names = [f"{kind.name}s" for kind in self.lists]
+        adds = (
+            f"        {name} += ({', '.join(values)},)"
+            for name, values in zip(names, self._values.values(), strict=True)
+        )
+        self._fill = _compile(
+            [f"def made(rows, {', '.join(names)}):", "    for row in rows:", *lines, *adds]
+        )
 
-    def _lines(self, record: Record, name: str, path: Path, indent: str) -> list[str]:
-        """Code that appends the values of the object `name`; notes their columns in that order."""
+    def _lines(
+        self, record: Record, name: str, path: Path, indent: str, *, optional: bool = False
+    ) -> list[str]:
+        """Code that reads the object `name`; notes its columns and what their values are called."""
         lines: list[str] = []
-        values: dict[Kind, list[str]] = defaultdict(list)
-        optional: list[tuple[Record, str, Path]] = []
-
-        def gather(record: Record, name: str, path: Path) -> None:
-            for member in record.wired:
-                if isinstance(member, Rows | Entries):
-                    continue
-                value, inner = f"{name}.{attribute(member.key)}", (*path, member.key)
-                if isinstance(member, Part):
-                    part = f"{name}_{attribute(member.key)}"
-                    lines.append(f"{indent}{part} = {value}")
-                    if not member.has:
-                        gather(member.record, part, inner)
-                        continue
-                    optional.append((member.record, part, inner))
-                    value = f"{part} is not None"
-                column = self._columns[inner]
-                self.lists[column.kind].append(column)
-                values[column.kind].append(
-                    f"bytes({value})" if isinstance(column.kind, Json) else value
-                )
-
-        gather(record, name, path)
-        lines += [f"{indent}{_list(kind)} += ({', '.join(v)},)" for kind, v in values.items()]
-        for part_record, part, inner in optional:
-            noted = {kind: len(columns) for kind, columns in self.lists.items()}
-            there = self._lines(part_record, part, inner, indent + "    ")
-            lines.append(f"{indent}if {part} is None:")
-            for kind, columns in self.lists.items():
-                if blanks := [_blank(column) for column in columns[noted.get(kind, 0) :]]:
-                    lines.append(f"{indent}    {_list(kind)} += ({', '.join(blanks)},)")
-            lines += [f"{indent}else:", *there]
+        for member in record.wired:
+            if isinstance(member, Rows | Entries):
+                continue
+            value, inner = f"{name}.{attribute(member.key)}", (*path, member.key)
+            if not isinstance(member, Part):
+                if isinstance(self._columns[inner].kind, Json):
+                    value = f"bytes({value})"
+                if optional:
+                    blank = "b''" if value.startswith("bytes") else "None"
+                    lines.append(f"{indent}{self._variable(blank)} = {value}")
+                    value = self._variables[-1][0]
+                self._note(inner, value)
+                continue
+            part = self._variable("None")
+            lines.append(f"{indent}{part} = {value}")
+            if not member.has:
+                lines += self._lines(member.record, part, inner, indent, optional=optional)
+                continue
+            self._note(inner, f"{part} is not None")
+            before = len(self._variables)
+            there = self._lines(member.record, part, inner, f"{indent}    ", optional=True)
+            blanks = [f"{indent}    {v} = {blank}" for v, blank in self._variables[before:]]
+            lines += [f"{indent}if {part} is None:", *blanks, f"{indent}else:", *there]
         return lines
+
+    def _variable(self, blank: str) -> str:
+        self._variables.append((f"v{len(self._variables)}", blank))
+        return self._variables[-1][0]
+
+    def _note(self, path: Path, value: str) -> None:
+        column = self._columns[path]
+        self.lists[column.kind].append(column)
+        self._values[column.kind].append(value)
 
     def values(
         self, rows: Sequence[msgspec.Struct]
     ) -> Iterator[tuple[Kind, list[Column], list[Any]]]:
-        """Every kind with its columns and their values, row after row in one list."""
+        """Give each kind with its columns and their values, row after row in one list."""
         lists: list[list[Any]] = [[] for _ in self.lists]
         self._fill(rows, *lists)
-        for (kind, columns), values in zip(self.lists.items(), lists, strict=True):
-            yield kind, columns, values
+        yield from zip(self.lists, self.lists.values(), lists, strict=True)
 
 
 class _Writer:
@@ -202,24 +215,6 @@ def _compile(lines: list[str], scope: dict[str, Any] | None = None) -> Callable[
     return made
 
 
-def _list(kind: Kind) -> str:
-    return f"{kind.name}s"
-
-
-def _blank(column: Column) -> str:
-    """Code of the value of a column whose object is not there."""
-    if isinstance(column.kind, Json):
-        return "b''"
-    return "False" if column.always else "None"
-
-
-def _members(record: Record) -> Iterator[Member]:
-    for member in record.members:
-        yield member
-        if isinstance(member, Part):
-            yield from _members(member.record)
-
-
 def moments(seconds: pa.Array) -> pa.Array:
     """Turn unix seconds into moments; null where int64 microseconds cannot say them."""
     bound = (2**63 - 1) // 10**6
@@ -227,7 +222,7 @@ def moments(seconds: pa.Array) -> pa.Array:
     return pc.multiply(pc.if_else(sane, seconds, None), 10**6).cast(TIME.arrow)
 
 
-def _repeated(record: Record, tokens: Sequence[bytes]) -> dict[str, pa.Array]:
+def repeated(record: Record, tokens: Sequence[bytes]) -> dict[str, pa.Array]:
     """Columns that repeat known fields of loose objects; what is not of its kind there is null."""
     rows = record.known(tokens)
     columns: dict[str, list[Any]] = {}

@@ -117,8 +117,8 @@ def draw(transactions: pd.DataFrame) -> Figure:
     from matplotlib.figure import Figure  # noqa: PLC0415 - importing tonframes draws nothing
 
     fees = to_ton(fees_by_phase(transactions).drop("total").loc[lambda s: s > 0]).sort_values()
-    gas = transactions["compute_gas_used"].dropna()
-    gas = gas[gas > 0].to_numpy("int64")
+    gas = transactions["compute_gas_used"].fillna(0).to_numpy("int64")
+    gas = gas[gas > 0]
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     left, right = figure.subplots(1, 2)
     bars = left.barh(fees.index, fees, color="#0a4a8f", height=0.65)

@@ -89,9 +89,9 @@ def fetch_blocks(
     --------
     >>> import tonframes as tf
     >>> with tf.serve(tf.sample()) as url, tf.Client(url) as client:
-    ...     blocks = tf.fetch_blocks(range(101, 104), client=client, store=None)
+    ...     blocks = tf.fetch_blocks(range(90_000_000, 90_000_003), client=client, store=None)
     >>> blocks.seqnos
-    (range(101, 104),)
+    (range(90000000, 90000003),)
     """
     wanted = _checked(seqnos)
     with _asking(client) as (asked, service):
@@ -424,7 +424,8 @@ def _network_id(body: bytes) -> int | None:
     try:
         return msgspec.json.decode(body, type=_Info).last.global_id
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise DecodeError("$.last.global_id", "the network's id, or nothing", shorten(error)) from None
+        expected = "the network's id, or nothing"
+        raise DecodeError("$.last.global_id", expected, shorten(error)) from None
 
 
 def _held(store: Store | None, wanted: tuple[range, ...]) -> Blocks:

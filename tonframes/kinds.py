@@ -31,7 +31,6 @@ INT64 = range(-(2**63), 2**63)
 
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _HEX_SHARD = re.compile(r"[0-9A-Fa-f]{1,16}")
-_HEX_OPCODE = re.compile(r"0x[0-9A-Fa-f]{1,8}")
 
 
 class Mismatch(ValueError):  # noqa: N818 - not an error of ours: it becomes a DecodeError or `extra`
@@ -184,9 +183,15 @@ class Opcode(Kind):
     @staticmethod
     def _number(value: str | int) -> int:
         if isinstance(value, str):
-            if not _HEX_OPCODE.fullmatch(value):
+            # int() by itself would also take " 0x10", "0x1_0" and the digits of other alphabets.
+            if value[:2] != "0x" or len(value) > len("0x00000000"):
                 raise Mismatch
-            return int(value, 16)
+            if not (value.isascii() and value.isalnum()):
+                raise Mismatch
+            try:
+                return int(value, 16)
+            except ValueError:
+                raise Mismatch from None
         if not -(2**31) <= value < 2**32:
             raise Mismatch
         return value % 2**32

@@ -7,13 +7,12 @@ has a fixed cost of about a millisecond however few the rows.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 import pyarrow as pa
@@ -21,8 +20,8 @@ import pyarrow.compute as pc
 
 from tonframes import codec, schema, tolerant
 from tonframes.errors import DecodeError, shorten, warn
-from tonframes.kinds import REFUSALS, Dialect
-from tonframes.record import Rows
+from tonframes.kinds import OBJECT, REFUSALS, Dialect
+from tonframes.record import Loose, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -96,6 +95,7 @@ def _twice(tables: Any, pages: Sequence[Page]) -> Tables:
     except REFUSALS:
         pages = [_read_tolerantly(page.record, page.token) for page in pages]
         made = tables(pages)
+    _warn_of_repetitions(pages, made)
     _warn_of_extras(pages)
     return made
 
@@ -157,8 +157,14 @@ def _entries_table(table: Table, pages: Sequence[Page], key: str) -> pa.Table:
     entries: dict[str, msgspec.Raw] = {}
     for page in pages:
         entries |= getattr(page.body, key) or {}
-    struct = table.record.struct
-    return _table(table, [struct(address=a, entry=e) for a, e in entries.items()], {})
+    tokens = list(map(bytes, entries.values()))
+    loose = next(member for member in table.record.computed if isinstance(member, Loose))
+    columns = {
+        "address": pa.array(list(entries), pa.string()),
+        loose.column: OBJECT.decode(tokens),
+        **codec.repeated(loose.record, tokens),
+    }
+    return fit(table, columns, len(entries))
 
 
 def _table(
@@ -216,6 +222,15 @@ def _warn_of_extras(pages: Sequence[Page]) -> None:
         warn(f"the schema has no place for {named}{more}; kept verbatim in `extra`")
 
 
+def _warn_of_repetitions(pages: Iterable[Page], tables: Tables) -> None:
+    for name, table in tables.items():
+        lists = [getattr(page.body, name, None) for page in pages]
+        count = sum(len(rows) for rows in lists if isinstance(rows, list))
+        if count > len(table):
+            twice = f"{count - len(table)} of {count} {name}"
+            warn(f"{twice} came twice with the same content; kept once")
+
+
 # ── the same row twice ───────────────────────────────────────────────────────────────────────────
 
 
@@ -227,10 +242,7 @@ def _folded(table: Table, pages: Sequence[Page], key: str) -> list[Any]:
         identify = attrgetter(*columns)
         if len(set(map(identify, rows))) < len(rows):
             twice |= _repetitions(table, rows, identify, _extras(pages))
-    if not twice:
-        return rows
-    warn(f"{len(twice)} of {len(rows)} {table.name} came twice with the same content; kept once")
-    return [row for i, row in enumerate(rows) if i not in twice]
+    return [row for i, row in enumerate(rows) if i not in twice] if twice else rows
 
 
 def _repetitions(
@@ -260,7 +272,8 @@ def _content(row: Any, extras: Mapping[int, Extra]) -> Any:
     inner = [row]
     for messages in (getattr(row, "in_msg", None), getattr(row, "out_msgs", None)):
         inner += messages if isinstance(messages, list) else [messages]
-    return json.loads(msgspec.json.encode(row)), [extras.get(id(part)) for part in inner]
+    # The bytes, because reading them would make equal what is not: 1e400 and 1e500, 1 and 1.0.
+    return msgspec.json.encode(row), [extras.get(id(part)) for part in inner]
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────
@@ -343,7 +356,7 @@ def encode_transactions(
         else:
             outs[tx_hash].append(message)
     order = transactions["hash"].to_pylist()
-    inner = {
+    inner: dict[str, list[Any]] = {
         "in_msg": list(map(ins.get, order)),
         "out_msgs": [outs.get(tx_hash, []) for tx_hash in order],
     }
@@ -357,6 +370,8 @@ def encode_rows(
     inner: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[msgspec.Raw]:
     """Turn rows back into JSON objects, `extra` put back where it came from."""
+    if dialect not in get_args(Dialect):
+        raise ValueError(f'dialect is "service" or "specification", not {dialect!r}')
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
     structs = codec.encode(table.record, columns, inner or {}, dialect)
     tokens = list(map(msgspec.json.encode, structs))

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Path = tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Field:
     """A value of the API. `column` is "" where the column is called like the key."""
 
@@ -40,7 +40,7 @@ class Field:
     always: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """An object inside a record; `columns` is the pattern of its columns' names.
 
@@ -54,7 +54,7 @@ class Part:
     columns: str = "{}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rows:
     """A list of objects, or a single one, that are rows of another table."""
 
@@ -64,7 +64,7 @@ class Rows:
     single: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Entries:
     """A map from text to objects, each of which is a row of another table."""
 
@@ -73,7 +73,7 @@ class Entries:
     meaning: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Loose:
     """An object of free form, kept as text in `column`.
 
@@ -86,7 +86,7 @@ class Loose:
     column: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Derived:
     """The unix seconds of column `of` as a moment; never on the wire."""
 
@@ -99,7 +99,7 @@ Wired = Field | Part | Rows | Entries | Loose
 Member = Wired | Derived
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Column:
     """One flat column. `path` is its place in the API's object, `of` the column it repeats."""
 
@@ -125,7 +125,7 @@ class Column:
                 return "datetime64[us, UTC]"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Record:
     """An object of the API: its name there, its meaning, and its members in order."""
 
@@ -142,6 +142,17 @@ class Record:
     def columns(self) -> tuple[Column, ...]:
         """The flat columns, in the order of declaration."""
         return tuple(_columns(self, "{}", (), always=True))
+
+    @cached_property
+    def computed(self) -> tuple[Loose | Derived, ...]:
+        """The members, of the record's parts as well, that columns are computed from."""
+        found: list[Loose | Derived] = []
+        for member in self.members:
+            if isinstance(member, Part):
+                found += member.record.computed
+            elif isinstance(member, Loose | Derived):
+                found.append(member)
+        return tuple(found)
 
     @cached_property
     def struct(self) -> type[msgspec.Struct]:
@@ -250,7 +261,7 @@ def _columns(record: Record, pattern: str, path: Path, *, always: bool) -> Itera
                 yield Column(column, TIME, "", meaning, of=of)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Table:
     """A table: a record's columns between those that are added before and after them.
 

@@ -52,7 +52,7 @@ class Reader:
             there = f"{pointer}/{escape(member.key)}"
             if inner in (b"", b"null") and not _needed(member):
                 continue
-            if inner == b"{}" and not _needed(member) and _fills(member):
+            if not _needed(member) and _fills(member) and inner[1:].lstrip() == b"}":
                 extra[there] = inner
                 continue
             try:
@@ -61,7 +61,8 @@ class Reader:
                 if _needed(member):
                     raise DecodeError(here, "an integer of 64 bits", shorten(inner)) from None
                 extra[there] = inner
-        extra |= {f"{pointer}/{escape(key)}": inner for key, inner in tokens.items()}
+        for key, inner in tokens.items():
+            extra[f"{pointer}/{escape(key)}"] = _utf8(inner, f"{path}.{_printable(key)}")
         return record.struct(**values)
 
     def _value(
@@ -90,7 +91,7 @@ class Reader:
                 return {
                     key: raw
                     if bytes(raw) == b"null"
-                    else _read(OBJECT, bytes(raw), f"{path}.{key}")
+                    else _read(OBJECT, bytes(raw), f"{path}.{_printable(key)}")
                     for key, raw in _split(_members, token, path, "a JSON object")
                 }
 
@@ -98,6 +99,19 @@ class Reader:
 def escape(key: str) -> str:
     """Write a key as a part of an RFC 6901 pointer."""
     return key.replace("~", "~0").replace("/", "~1")
+
+
+def _printable(key: str) -> str:
+    return ascii(key)[1:-1]
+
+
+def _utf8(token: bytes, path: str) -> bytes:
+    """Refuse what msgspec keeps raw without a look at it, and is no text."""
+    try:
+        token.decode()
+    except UnicodeDecodeError:
+        raise DecodeError(path, "UTF-8", shorten(token)) from None
+    return token
 
 
 def _needed(member: Any) -> bool:

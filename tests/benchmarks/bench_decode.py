@@ -7,7 +7,6 @@ medians and their ratios. The promises: the frames' Arrow tables of 1000 transac
 
 from __future__ import annotations
 
-import gc
 import json
 import resource
 import subprocess
@@ -60,7 +59,6 @@ def take_turns(contenders: dict[str, Callable[[], object]], rounds: int) -> dict
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, call in contenders.items():
-            gc.collect()
             start = time.perf_counter()
             call()
             times[name].append(time.perf_counter() - start)
