@@ -39,6 +39,7 @@ soak: .venv/.dev
 sample: .venv/.library
 	rm -rf data/sample
 	$(BIN)/python -c "from tonframes.sample import write_sample; write_sample('data/sample')"
+	rm -f data/sample/.lock*
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

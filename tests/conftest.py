@@ -11,7 +11,7 @@ SHARED = Path(__file__).parents[1].parent / "shared"
 # The ordinary run draws the same examples every time; `soak` looks for new ones.
 settings.register_profile(
     "fast",
-    max_examples=60,
+    max_examples=50,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],

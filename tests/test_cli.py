@@ -37,12 +37,60 @@ def url():
 
 
 def test_fetch_blocks_into_a_store(url, tmp_path):
-    status, out, err = run(
-        "fetch", "blocks", f"{FIRST}:{FIRST + 3}", "--store", tmp_path, "--url", url
-    )
-    assert (status, err) == (0, "")
-    assert f"masterchain blocks {FIRST}:{FIRST + 3}: 75 transactions" in out
+    wanted = f"{FIRST}:{FIRST + 3}"
+    status, out, err = run("fetch", "blocks", wanted, "--store", tmp_path, "--url", url)
+    assert status == 0
+    assert f"masterchain blocks {wanted}: 75 transactions" in out
+    assert err.startswith(f"3 masterchain blocks, 0 of them held; to fetch: {wanted}, at least 9")
     assert len(tf.read_blocks(tmp_path).transactions) == 75
+
+
+def test_a_dry_run_sends_nothing_for_seqnos(tmp_path):
+    nobody = "http://127.0.0.1:9"
+    dry = ("fetch", "blocks", "100:350", "--dry", "--store", tmp_path, "--url", nobody)
+    status, out, err = run(*dry)
+    assert (status, err) == (0, "")
+    assert out.startswith("250 masterchain blocks, 0 of them held; to fetch: 100:350, at least 505")
+    assert "8 min 25 s without a key" in out
+
+
+def test_moments_stand_where_seqnos_do(url, tmp_path):
+    moments = "2026-05-28T20:27:00Z/2026-05-28T20:27:10"
+    status, out, _ = run("fetch", "blocks", moments, "--store", tmp_path, "--url", url)
+    assert status == 0
+    times = tf.read_blocks(tmp_path).transactions.block_time
+    held = tf.read_blocks(tf.sample()).transactions.block_time
+    expected = held[(held >= "2026-05-28 20:27:00Z") & (held < "2026-05-28 20:27:10Z")]
+    assert len(times) == len(expected) > 0
+    assert str(len(times)) in out
+
+
+def test_follow_until_interrupted(url, tmp_path):
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "tonframes",
+            "follow",
+            str(FIRST + 117),
+            "--store",
+            str(tmp_path),
+            "--url",
+            url,
+        ],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert f"{FIRST + 117}:{FIRST + 120}: 75 transactions" in process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(10) == 130
+        assert process.stderr.read() == "tonframes: interrupted; what was committed is kept\n"
+    finally:
+        process.kill()
+        process.communicate()
+    assert tf.read_blocks(tmp_path).seqnos == (range(FIRST + 117, FIRST + 120),)
 
 
 def test_fetch_accounts_from_a_file_or_from_stdin(url, tmp_path):
@@ -104,12 +152,13 @@ def test_serve_until_interrupted():
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
-        (["fetch", "blocks", "150:100"], 2, "is empty"),
-        (["fetch", "blocks", "soon"], 2, "is not like 100:150"),
+        (["fetch", "blocks", "150:100"], 1, "is empty"),
+        (["fetch", "blocks", "100:"], 1, "is not like 100:150"),
+        (["fetch", "blocks", "soon"], 1, "is no moment"),
         (["fetch", "blocks", "0:5", "--store", "{tmp}"], 1, "seqnos are from 1"),
         (["fetch", "accounts", "{tmp}/none.txt"], 1, "No such file"),
         (["fetch", "blocks", "1:2", "--url", "ftp://x", "--store", "{tmp}"], 1, "http"),
-        (["fetch", "blocks", f"{FIRST + 500}", "--store", "{tmp}/s"], 1, "masterchainBlockShards"),
+        (["fetch", "blocks", f"{FIRST + 500}", "--store", "{tmp}/s"], 1, "is not indexed yet"),
         (["describe", "fees"], 2, "invalid choice"),
         (["serve", "{tmp}/none"], 1, "there is no store"),
         ([], 2, "usage"),
@@ -123,7 +172,9 @@ def test_errors_are_one_line_and_no_traceback(url, tmp_path, arguments, status, 
     assert text in err
     assert "Traceback" not in err
     if status == 1:
-        assert err.count("\n") == 1
+        plan = [line for line in err.splitlines() if not line.startswith("tonframes: ")]
+        assert all("masterchain blocks, 0 of them held" in line for line in plan)
+        assert err.count("\n") == 1 + len(plan)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from faults import FaultServer, answer
 from pandas.testing import assert_frame_equal
 
 import tonframes as tf
-from tonframes import fetch as module
 from tonframes import pages, schema
+from tonframes.fetch import default_store
+from tonframes.fetch import seqno as of_seqno
 from tonframes.store import Store
 
 FIRST = 90_000_000
@@ -84,7 +85,7 @@ def test_seqnos_in_any_order_and_twice(client):
 
 
 def test_pages_are_turned_until_one_is_not_full(client, monkeypatch):
-    monkeypatch.setattr(module, "MOST_ROWS", 7)
+    monkeypatch.setattr(of_seqno, "MOST_ROWS", 7)
     fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
     assert client.statistics.requests > 30
     held = tf.read_blocks(tf.sample(), SEQNOS)
@@ -94,7 +95,7 @@ def test_pages_are_turned_until_one_is_not_full(client, monkeypatch):
 
 def test_a_page_that_is_just_full(client, monkeypatch):
     # 25 transactions a block: the fifth page of 5 is full, and what follows it is the end.
-    monkeypatch.setattr(module, "MOST_ROWS", 5)
+    monkeypatch.setattr(of_seqno, "MOST_ROWS", 5)
     fetched = tf.fetch_blocks(SEQNOS[:2], client=client, store=None)
     assert len(fetched.transactions) == 50
 
@@ -151,7 +152,8 @@ def test_rows_of_another_masterchain_block_are_refused():
         assert c.statistics.retries > 0
 
 
-def test_transactions_that_blocks_do_not_count_are_missed():
+def test_transactions_that_blocks_do_not_count_are_missed(monkeypatch):
+    monkeypatch.setattr(of_seqno, "FIRST_WAIT", 0.001)
     made = tf.synthetic_blocks(1, first_seqno=5)[0]
 
     def respond(path):
@@ -165,7 +167,7 @@ def test_transactions_that_blocks_do_not_count_are_missed():
         ) as caught:
             tf.fetch_blocks([5], client=c, store=None)
         assert caught.value.missing == (range(5, 6),)
-        assert c.statistics.requests == 2 * module.ATTEMPTS
+        assert c.statistics.requests == 2 * of_seqno.ATTEMPTS
 
 
 # ── accounts ─────────────────────────────────────────────────────────────────────────────────────
@@ -281,7 +283,7 @@ def test_the_default_store_is_one_per_service(client, addresses, tmp_path, monke
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("TONFRAMES_STORE", raising=False)
     tf.fetch_blocks(SEQNOS[:1], client=client)
-    place = module.default_store(client.base_url)
+    place = default_store(client.base_url)
     assert place.parent == tmp_path / "tonframes"
     assert Store(place).held() == (SEQNOS[:1],)
     monkeypatch.setenv("TONFRAMES_STORE", str(tmp_path / "elsewhere"))
@@ -300,7 +302,7 @@ def test_the_footer_says_how_it_was_shown_that_nothing_is_missing(service, clien
     tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
     store = Store(tmp_path)
     proofs = {store.footer(file).proof for file in store.files("transactions").values()}
-    assert proofs == {{"service": "counts", "specification": "pages"}[service[1]]}
+    assert proofs == {{"service": "chain", "specification": "links"}[service[1]]}
 
 
 def test_a_store_that_speaks_no_blocks_cannot_speak_as_a_deployed_service(tmp_path):

@@ -96,12 +96,20 @@ def test_synthetic_bodies_need_no_tolerance(made):
 def test_bytes_text_and_parsed_json_are_one(recorded, made):
     for _, parse, body in [*recorded, *made]:
         once = tables(parse(body))
-        for other in (body.decode(), json.loads(body), bytearray(body), memoryview(body)):
+        for other in (body.decode(), json.loads(body)):
             again = tables(parse(other))
             for name, table in once.items():
                 # Of JSON text parsed JSON has lost the white space.
                 bare = [c.name for c in schema.TABLES[name].columns if not isinstance(c.kind, Json)]
                 assert table.select(bare).equals(again[name].select(bare)), name
+
+
+@pytest.mark.parametrize("kind", [bytearray, memoryview])
+def test_other_kinds_of_bytes_will_do(kind):
+    body = dump({"transactions": [least(schema.TRANSACTION)]})
+    assert parse_blocks(kind(body)).arrow("transactions") == parse_blocks(body).arrow(
+        "transactions"
+    )
 
 
 def test_parsed_json_is_not_changed():

@@ -12,6 +12,7 @@ from strategies import Raw, dump, least
 
 from tonframes import pages, parse_accounts, parse_blocks, schema
 from tonframes.errors import DecodeError, TonframesWarning
+from tonframes.synthetic import synthetic_blocks
 from tonframes.tolerant import escape
 
 quietly = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
@@ -35,8 +36,8 @@ def test_joined_pages_are_the_tables_of_each_one_after_another(trees):
     for i, tree in enumerate(trees):
         for row in tree.get("transactions") or ():
             row |= {"hash": f"{i} {row['hash']}", "account": f"{i} {row['account']}"}
-        for row in tree.get("blocks") or ():
-            row["workchain"] = i
+        for j, row in enumerate(tree.get("blocks") or ()):
+            row["workchain"] = 10 * i + j
         tree["address_book"] = {f"{i} {k}": v for k, v in (tree.get("address_book") or {}).items()}
     read = [pages.read(schema.BLOCKS_BODY, dump(tree)) for tree in trees]
     assume(len({(p.body.transactions is None, p.body.blocks is None) for p in read}) == 1)
@@ -190,3 +191,21 @@ def test_messages_go_back_to_their_transactions_in_their_order():
     backwards = tables["messages"].take(pa.array(range(11, -1, -1)))
     again = pages.encode_transactions(tables["transactions"], backwards, "service")
     assert [json.loads(bytes(row)) for row in again] == trees
+
+
+def test_doubles_that_differ_in_null_against_empty_are_the_same():
+    transaction = synthetic_blocks(1, seed=3)[0]["transactions"][0]
+    bare = {key: value for key, value in transaction.items() if key != "out_msgs"}
+    bodies = [bare | {"out_msgs": []}, bare | {"out_msgs": None}, bare]
+    with pytest.warns(TonframesWarning, match="2 of 3 transactions came twice"):
+        blocks = parse_blocks({"transactions": bodies})
+    assert len(blocks.transactions) == 1
+
+
+def test_a_moment_that_no_calendar_knows_is_null_and_can_be_shown():
+    transaction = synthetic_blocks(1, seed=3)[0]["transactions"][0]
+    body = {"transactions": [transaction | {"now": 2**62}]}
+    frame = parse_blocks(body).transactions
+    assert frame.now[0] == 2**62
+    assert frame.block_time.isna().all()
+    assert "NaT" in frame[["block_time"]].to_string()

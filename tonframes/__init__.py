@@ -11,7 +11,14 @@ from tonframes.errors import (
     TonframesWarning,
 )
 from tonframes.fees import to_ton
-from tonframes.fetch import fetch_accounts, fetch_blocks
+from tonframes.fetch import (
+    Plan,
+    fetch_accounts,
+    fetch_blocks,
+    follow_blocks,
+    plan_blocks,
+    seqno_at,
+)
 from tonframes.frames import Accounts, Blocks, describe, parse_accounts, parse_blocks
 from tonframes.sample import sample
 from tonframes.service import serve
@@ -25,6 +32,7 @@ __all__ = [
     "DecodeError",
     "IncompleteError",
     "MissingError",
+    "Plan",
     "RequestError",
     "StoreError",
     "TonframesError",
@@ -32,11 +40,14 @@ __all__ = [
     "describe",
     "fetch_accounts",
     "fetch_blocks",
+    "follow_blocks",
     "parse_accounts",
     "parse_blocks",
+    "plan_blocks",
     "read_accounts",
     "read_blocks",
     "sample",
+    "seqno_at",
     "serve",
     "synthetic_blocks",
     "to_ton",

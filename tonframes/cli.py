@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING
 from tonframes.client import Client
 from tonframes.demo import demo
 from tonframes.errors import TonframesError
-from tonframes.fetch import DEFAULT, fetch_accounts, fetch_blocks
+from tonframes.fetch import (
+    DEFAULT,
+    fetch_accounts,
+    fetch_blocks,
+    follow_blocks,
+    plan_blocks,
+    seqno_at,
+)
 from tonframes.frames import describe
 from tonframes.schema import TABLES
 from tonframes.service import serve_forever
@@ -30,7 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         options.run(options)
     except (TonframesError, ValueError, OSError) as error:
-        sys.stderr.write(f"tonframes: {' '.join(str(error).split())}\n")
+        told = [str(error), *getattr(error, "__notes__", ())]
+        sys.stderr.write(f"tonframes: {' '.join(' '.join(told).split())}\n")
         return 1
     except KeyboardInterrupt:
         sys.stderr.write("tonframes: interrupted; what was committed is kept\n")
@@ -51,7 +59,12 @@ def _parser() -> argparse.ArgumentParser:
     what = fetch.add_subparsers(required=True, metavar="WHAT")
 
     blocks = what.add_parser("blocks", help="transactions of masterchain blocks")
-    blocks.add_argument("seqnos", type=_seqnos, metavar="FROM:TO", help="seqnos, TO not included")
+    blocks.add_argument(
+        "seqnos",
+        metavar="FROM:TO",
+        help="seqnos, TO not included; or moments in UTC: 2026-05-28T20:26/2026-05-29",
+    )
+    blocks.add_argument("--dry", action="store_true", help="only say what it would cost")
     _add_service(blocks)
     blocks.set_defaults(run=_fetch_blocks)
 
@@ -61,6 +74,13 @@ def _parser() -> argparse.ArgumentParser:
     accounts.add_argument("--max-age", metavar="AGE", help="take younger states from the store: 1h")
     _add_service(accounts)
     accounts.set_defaults(run=_fetch_accounts)
+
+    follow = commands.add_parser("follow", help="fetch masterchain blocks as they come, for ever")
+    follow.add_argument(
+        "start", nargs="?", metavar="FROM", help="seqno or moment (default: the last block)"
+    )
+    _add_service(follow)
+    follow.set_defaults(run=_follow)
 
     columns = commands.add_parser("describe", help="tell what the columns of a table are")
     columns.add_argument("table", choices=TABLES, metavar="TABLE", help=", ".join(TABLES))
@@ -108,7 +128,20 @@ def _client(options: argparse.Namespace) -> Client:
 
 def _fetch_blocks(options: argparse.Namespace) -> None:
     with _client(options) as client:
-        print(fetch_blocks(options.seqnos, client=client, store=options.store))
+        seqnos = _seqnos(options.seqnos, client)
+        plan = plan_blocks(seqnos, client=client, store=options.store)
+        if options.dry:
+            print(plan)
+            return
+        sys.stderr.write(f"{plan}\n")
+        print(fetch_blocks(seqnos, client=client, store=options.store))
+
+
+def _follow(options: argparse.Namespace) -> None:
+    with _client(options) as client:
+        start = None if options.start is None else _seqno(options.start, client)
+        for blocks in follow_blocks(start, client=client, store=options.store):
+            print(blocks, flush=True)
 
 
 def _fetch_accounts(options: argparse.Namespace) -> None:
@@ -132,11 +165,21 @@ def _serve(options: argparse.Namespace) -> None:
     serve_forever(options.store, host=options.host, port=options.port, dialect=options.dialect)
 
 
-def _seqnos(text: str) -> range:
-    start, colon, stop = text.partition(":")
-    if not start.isdecimal() or (colon and not stop.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not like 100:150, or 100")
-    seqnos = range(int(start), int(stop) if colon else int(start) + 1)
+def _seqnos(text: str, client: Client) -> range:
+    """Read `100:150`, `100`, or moments with a slash between them, as ISO 8601 has it."""
+    start, separator, stop = text.partition("/" if "/" in text else ":")
+    if not separator:
+        seqno = _seqno(text, client)
+        return range(seqno, seqno + 1)
+    if not start or not stop:
+        raise ValueError(f"{text!r} is not like 100:150, 100, or 2026-05-28/2026-05-29")
+    seqnos = range(_seqno(start, client), _seqno(stop, client))
     if not seqnos:
-        raise argparse.ArgumentTypeError(f"{text!r} is empty")
+        raise ValueError(
+            f"{text!r} is empty: nothing is from {seqnos.start} on and before {seqnos.stop}"
+        )
     return seqnos
+
+
+def _seqno(text: str, client: Client) -> int:
+    return int(text) if text.isdecimal() else seqno_at(text, client=client)

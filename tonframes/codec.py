@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from tonframes.record import Column, Path, Record
 
 
+#: The first and the last second that Python's datetime, and so pandas' display, can say.
+FIRST, LAST = -62_135_596_800, 253_402_300_799
+
+
 def decode(record: Record, rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array]:
     """Turn structs into the record's columns.
 
@@ -216,9 +220,8 @@ def _compile(lines: list[str], scope: dict[str, Any] | None = None) -> Callable[
 
 
 def moments(seconds: pa.Array) -> pa.Array:
-    """Turn unix seconds into moments; null where int64 microseconds cannot say them."""
-    bound = (2**63 - 1) // 10**6
-    sane = pc.and_(pc.greater_equal(seconds, -bound), pc.less_equal(seconds, bound))
+    """Turn unix seconds into moments; null outside the years 1 to 9999, which Python cannot say."""
+    sane = pc.and_(pc.greater_equal(seconds, FIRST), pc.less_equal(seconds, LAST))
     return pc.multiply(pc.if_else(sane, seconds, None), 10**6).cast(TIME.arrow)
 
 

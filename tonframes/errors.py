@@ -5,9 +5,11 @@
     TonframesError                everything tonframes raises on purpose, but for wrong arguments
     ├── RequestError              the service did not answer as asked; `status`, `retryable`
     ├── DecodeError               a response body is not of the form the schema declares; `path`
-    ├── IncompleteError           what was fetched cannot be shown to be whole; `partial`, `missing`
-    ├── MissingError              a store does not hold what was asked of it; `missing`
+    ├── IncompleteError           what was fetched cannot be shown to be whole
+    ├── MissingError              a store does not hold what was asked of it
     └── StoreError                a store cannot be read or written; `path`
+
+A long call that fails says in `partial` what it has got, in `missing` what not.
 
 Wrong arguments are Python's own `ValueError` and `TypeError`, raised before anything is sent,
 read or written. Every message says what was being done, what was expected, what was there
@@ -51,7 +53,31 @@ def shorten(value: object) -> str:
 
 
 class TonframesError(Exception):
-    """The root of every error that tonframes raises on purpose."""
+    """The root of every error that tonframes raises on purpose.
+
+    Attributes
+    ----------
+    partial
+        What a long call had got before it failed: a `Blocks`, or None.
+    missing
+        What it had not: ranges of masterchain seqnos, or addresses.
+    """
+
+    partial: object = None
+    missing: tuple[range, ...] | tuple[str, ...] = ()
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Exceptions are pickled as a call with `args`, which not all of these take.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(
+    kind: type[TonframesError], arguments: tuple[object, ...], state: dict[str, object]
+) -> TonframesError:
+    error = kind.__new__(kind, *arguments)
+    error.args = arguments
+    error.__dict__.update(state)
+    return error
 
 
 class TonframesWarning(UserWarning):
@@ -105,36 +131,21 @@ class DecodeError(TonframesError):
 
 
 class IncompleteError(TonframesError):
-    """What was fetched cannot be shown to be whole.
+    """What was fetched cannot be shown to be whole, and was not kept."""
 
-    Attributes
-    ----------
-    partial
-        What is there nevertheless: a `Blocks` or `Accounts`, or None.
-    missing
-        The masterchain seqnos, as ranges, that are not proven.
-    """
+    missing: tuple[range, ...] = ()
 
-    def __init__(
-        self, message: str, *, partial: object = None, missing: Sequence[range] = ()
-    ) -> None:
+    def __init__(self, message: str, *, missing: Sequence[range] = ()) -> None:
         super().__init__(message)
-        self.partial = partial
         self.missing = tuple(missing)
 
 
 class MissingError(TonframesError):
-    """A store does not hold what was asked of it.
+    """A store does not hold what was asked of it; `missing` tells what."""
 
-    Attributes
-    ----------
-    missing
-        The ranges of masterchain seqnos, or the addresses, that are not held.
-    """
-
-    def __init__(self, message: str, *, missing: Sequence[range] | Sequence[str]) -> None:
+    def __init__(self, message: str, *, missing: tuple[range, ...] | tuple[str, ...] = ()) -> None:
         super().__init__(message)
-        self.missing = tuple(missing)
+        self.missing = missing
 
 
 class StoreError(TonframesError):

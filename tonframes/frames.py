@@ -16,10 +16,11 @@ import pyarrow.parquet as pq
 
 from tonframes import pages, schema
 from tonframes.errors import DecodeError, shorten
+from tonframes.ranges import ranges, spell
 from tonframes.record import api_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
     from os import PathLike
 
     from tonframes.kinds import Dialect
@@ -374,34 +375,6 @@ def describe(table: str) -> pd.DataFrame:
             for column in schema.TABLES[table].columns
         ]
     )
-
-
-def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
-    """Write a set of integers as maximal ranges, in order.
-
-    Examples
-    --------
-    >>> ranges([3, 1, 2, 7])
-    (range(1, 4), range(7, 8))
-    """
-    runs: list[range] = []
-    for number in sorted(set(numbers)):
-        if runs and runs[-1].stop == number:
-            runs[-1] = range(runs[-1].start, number + 1)
-        else:
-            runs.append(range(number, number + 1))
-    return tuple(runs)
-
-
-def spell(runs: Iterable[range]) -> str:
-    """Write ranges for people: `100:150, 153`, half-open as in Python.
-
-    Examples
-    --------
-    >>> spell([range(100, 150), range(153, 154)])
-    '100:150, 153'
-    """
-    return ", ".join(str(r.start) if len(r) == 1 else f"{r.start}:{r.stop}" for r in runs)
 
 
 def _with_extra(body: dict[str, Any], extra: str | None) -> bytes:

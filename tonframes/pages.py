@@ -234,6 +234,12 @@ def _warn_of_repetitions(pages: Iterable[Page], tables: Tables) -> None:
 # ── the same row twice ───────────────────────────────────────────────────────────────────────────
 
 
+def check_doubles(pages: Sequence[Page]) -> None:
+    """Raise `DecodeError` if a row comes twice with another content."""
+    for table in (schema.TRANSACTIONS, schema.BLOCKS):
+        _folded(table, pages, table.name)
+
+
 def _folded(table: Table, pages: Sequence[Page], key: str) -> list[Any]:
     """All rows of all pages; one that comes twice with the same content only once."""
     rows = list(chain.from_iterable(getattr(page.body, key) or () for page in pages))
@@ -269,11 +275,12 @@ def _repetitions(
 
 def _content(row: Any, extras: Mapping[int, Extra]) -> Any:
     """Say what a struct says, with extras, in a form that can be compared."""
-    inner = [row]
-    for messages in (getattr(row, "in_msg", None), getattr(row, "out_msgs", None)):
-        inner += messages if isinstance(messages, list) else [messages]
+    messages = [getattr(row, "in_msg", None), *(getattr(row, "out_msgs", None) or ())]
+    extra = [extras.get(id(part)) for part in (row, *messages)]
+    if getattr(row, "out_msgs", None) == []:
+        row = msgspec.structs.replace(row, out_msgs=None)
     # The bytes, because reading them would make equal what is not: 1e400 and 1e500, 1 and 1.0.
-    return msgspec.json.encode(row), [extras.get(id(part)) for part in inner]
+    return msgspec.json.encode(row), extra
 
 
 # ── tables ───────────────────────────────────────────────────────────────────────────────────────

@@ -125,13 +125,16 @@ class Column:
                 return "datetime64[us, UTC]"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Record:
     """An object of the API: its name there, its meaning, and its members in order."""
 
     name: str
     meaning: str
     members: tuple[Member, ...]
+
+    def __repr__(self) -> str:
+        return f"<record {self.name}>"
 
     @cached_property
     def wired(self) -> tuple[Wired, ...]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tonframes import pages, schema
-from tonframes.frames import ranges
+from tonframes.ranges import ranges
 from tonframes.store import Store
 from tonframes.synthetic import Chain
 

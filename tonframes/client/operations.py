@@ -128,6 +128,11 @@ class Client:
         return self._rate
 
     @property
+    def deadline(self) -> float:
+        """Seconds that a request may take with all its attempts."""
+        return self._pursuit.deadline
+
+    @property
     def statistics(self) -> Statistics:
         """What the client did so far: requests, retries, seconds of waiting."""
         return self._pursuit.statistics
@@ -245,6 +250,13 @@ class Client:
     def masterchain_info(self, parse: Callable[[bytes], T]) -> T:
         """Ask for the first and the last masterchain block that the service holds."""
         return self._ask("masterchainInfo", {}, "", parse)
+
+    def wait(self, seconds: float) -> None:
+        """Do nothing for a while, until something has changed at the service.
+
+        Ends in a `RequestError` as soon as the client is closed.
+        """
+        self._pursuit.wait(seconds)
 
     def close(self) -> None:
         """Close the connections.

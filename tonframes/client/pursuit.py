@@ -125,7 +125,7 @@ class Pursuit:
     ) -> None:
         self._key = key
         self._timeout = timeout
-        self._deadline = deadline
+        self.deadline = deadline
         # An answer that drips must leave time for another attempt.
         self._longest_attempt = max(timeout, deadline / 3)
         self._first_backoff = max(1 / rate, SHORTEST_BACKOFF)
@@ -156,6 +156,13 @@ class Pursuit:
             raise outcome.error
         return outcome
 
+    def wait(self, seconds: float) -> None:
+        """Wait; closing ends it in a `RequestError`."""
+        try:
+            self._clock.sleep(seconds)
+        except StoppedError:
+            raise RequestError("the client was closed", retryable=True) from None
+
     def close(self) -> None:
         """Close the connections, and end what is under way in other threads."""
         self._clock.stop()
@@ -165,7 +172,7 @@ class Pursuit:
         clock = self._clock
         began = clock.now()
         # The last wait is cut so that another attempt fits before the deadline.
-        ends, reserve = began + self._deadline, min(self._timeout, self._deadline / 4)
+        ends, reserve = began + self.deadline, min(self._timeout, self.deadline / 4)
         attempt, doubts, waited = 0, 0, 0.0
         while True:
             attempt += 1

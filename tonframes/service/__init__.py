@@ -19,11 +19,11 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from tonframes.errors import StoreError, shorten
-from tonframes.frames import spell
+from tonframes.ranges import spell, subtract
 from tonframes.service.dialects import DIALECTS
 from tonframes.service.holdings import Holdings
 from tonframes.service.server import Server
-from tonframes.store import Store, subtract
+from tonframes.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

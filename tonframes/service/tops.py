@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from tonframes import schema
 from tonframes.kinds import SHARD
+from tonframes.ranges import subtract
 from tonframes.service.holdings import Block
-from tonframes.store import subtract
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -1,0 +1,216 @@
+"""Masterchain blocks through a store: fetched ahead, proven in parts, committed."""
+
+from __future__ import annotations
+
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tonframes import pages
+from tonframes.errors import IncompleteError, MissingError, TonframesError
+from tonframes.fetch.parts import Growing, Part
+from tonframes.fetch.places import DEFAULT, Asked, Seqnos, Where, asking, checked, claim, place_of
+from tonframes.fetch.seqno import Fetched, fetch_seqno
+from tonframes.frames import Blocks
+from tonframes.progress import progress as shown
+from tonframes.ranges import joined, spell, subtract
+from tonframes.store import SPAN, Store, blocks_of, read_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tonframes.client import Client
+    from tonframes.progress import Progress
+
+#: Masterchain blocks that are asked for at once, and ahead of the one that is waited for.
+WORKERS, AHEAD = 4, 8
+
+#: A part is committed at the latest when it has so many transactions, to bound the memory.
+LARGEST = 20_000
+
+
+def fetch_blocks(
+    seqnos: Seqnos,
+    *,
+    client: Asked = None,
+    store: Where = DEFAULT,
+    progress: bool | None = None,
+) -> Blocks:
+    """Fetch the transactions that masterchain blocks commit; only those the store lacks.
+
+    Nothing is kept that is not proven to be whole: where the service shows blocks, by the chain of
+    every shard's blocks; where it shows transactions alone, by the chain of every account's.
+    Whatever happens, calling it again with the same arguments goes on where it ended.
+
+    Parameters
+    ----------
+    seqnos
+        Masterchain seqnos.
+    client
+        The service to ask; None is `Client()`. "offline" never opens a socket.
+    store
+        A folder to keep what was fetched in; by default one in the user's cache directory, None
+        to keep nothing. Damaged files of it are set aside, with a warning, and fetched again.
+    progress
+        Whether to show a bar; None where somebody can see it.
+
+    Returns
+    -------
+    Blocks, ordered by (mc_block_seqno, lt, account). With a store it is a view of the files.
+
+    Raises
+    ------
+    RequestError, DecodeError
+        The service did not answer, or nothing sensible; or it does not have a block yet.
+    IncompleteError
+        Some masterchain blocks could not be proven, however often they were asked for. All others
+        were fetched.
+    MissingError
+        Offline, and the store does not hold them all.
+    StoreError
+        The store is of another network, or cannot be written to.
+
+    Each error but the last says in `partial` what is there, a `Blocks`, and in `missing` what is
+    not, as ranges.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> with tf.serve(tf.sample()) as url, tf.Client(url) as client:
+    ...     blocks = tf.fetch_blocks(range(90_000_000, 90_000_003), client=client, store=None)
+    >>> blocks.seqnos
+    (range(90000000, 90000003),)
+    """
+    wanted = checked(seqnos)
+    with asking(client) as (asked, service):
+        place = place_of(store, service)
+        if asked is None:
+            return _held(place, wanted)
+        if place is not None:
+            claim(place, asked)
+            place.verify(wanted)
+        parts: list[Part] = []
+        try:
+            for part in fetch_missing(asked, place, wanted, progress=progress):
+                parts += [part] if place is None else []
+        except TonframesError as error:
+            _tell(error, place, wanted, parts, service)
+            raise
+        return _blocks(place, wanted, parts, service)
+
+
+def fetch_missing(
+    client: Client, store: Store | None, wanted: tuple[range, ...], *, progress: bool | None
+) -> Iterator[Part]:
+    """Fetch and commit what a store lacks, part by part; each is given after its commit.
+
+    Raises
+    ------
+    IncompleteError
+        At the end, naming every masterchain block that could not be proven.
+    """
+    missing = wanted if store is None else store.gaps(wanted)
+    failures: list[IncompleteError] = []
+    with shown(sum(map(len, missing)), "masterchain blocks", show=progress) as bar:
+        for run in missing:
+            for part in _fetch_run(client, run, bar, failures):
+                if store is not None:
+                    store.write_blocks(part.tables, [part.seqnos], proof=part.proof)
+                yield part
+    if failures:
+        unproven = joined(run for error in failures for run in error.missing)
+        more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+        raise IncompleteError(f"{failures[0]}{more}", missing=unproven)
+
+
+def _fetch_run(
+    client: Client, run: range, bar: Progress, failures: list[IncompleteError]
+) -> Iterator[Part]:
+    part = Growing(client, run.start)
+    done = 0
+    for seqno, future in _ahead(client, run):
+        try:
+            fetched = future.result()
+        except IncompleteError as error:
+            failures.append(error)
+            yield from part.proven(failures)
+            part = Growing(client, seqno + 1)
+            continue
+        except TonframesError:
+            yield from _rescued(part)
+            raise
+        part.add(fetched)
+        done += fetched.transactions
+        statistics = client.statistics
+        bar.advance(
+            1,
+            transactions=done,
+            retries=statistics.retries,
+            paused=f"{statistics.seconds_paced + statistics.seconds_waited:.0f} s",
+        )
+        if (seqno + 1) % SPAN == 0 or part.transactions >= LARGEST:
+            yield from part.proven(failures)
+            part = Growing(client, seqno + 1, part.after)
+    yield from part.proven(failures)
+
+
+def _rescued(part: Growing) -> Iterator[Part]:
+    """Prove what has come before an error, if the service still answers that much."""
+    with suppress(TonframesError):
+        yield from part.proven([])
+
+
+def _ahead(client: Client, seqnos: range) -> Iterator[tuple[int, Future[Fetched]]]:
+    """Ask for masterchain blocks in threads, and give them in order.
+
+    The network, and the decoding of JSON, which holds the interpreter, take turns this way.
+    """
+    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="tonframes")
+    waiting: deque[tuple[int, Future[Fetched]]] = deque()
+    try:
+        for seqno in seqnos:
+            waiting.append((seqno, pool.submit(fetch_seqno, client, seqno)))
+            if len(waiting) == AHEAD:
+                yield waiting.popleft()
+        yield from waiting
+    finally:
+        # What is under way ends by itself; nobody who interrupts is made to wait for it.
+        pool.shutdown(wait=False, cancel_futures=True)
+
+
+# ── the result ───────────────────────────────────────────────────────────────────────────────────
+
+
+def _blocks(
+    store: Store | None, wanted: tuple[range, ...], parts: list[Part], service: str
+) -> Blocks:
+    if store is not None:
+        return blocks_of(store, wanted)
+    return Blocks(pages.concat([part.tables for part in parts]), source=service, seqnos=wanted)
+
+
+def _tell(
+    error: TonframesError,
+    store: Store | None,
+    wanted: tuple[range, ...],
+    parts: list[Part],
+    service: str,
+) -> None:
+    """Say in an error what is there, what is not, and how to go on."""
+    held = joined(part.seqnos for part in parts) if store is None else store.held()
+    error.missing = subtract(wanted, held)
+    there = subtract(wanted, error.missing)
+    if there:
+        error.partial = _blocks(store, there, parts, service)
+    more = "and `error.partial`" if store is None else f"with store={str(store.path)!r}"
+    error.add_note(
+        f"{sum(map(len, there))} of {sum(map(len, wanted))} masterchain blocks are there; missing: "
+        f"{spell(error.missing)}. To go on, call fetch_blocks again {more}."
+    )
+
+
+def _held(store: Store | None, wanted: tuple[range, ...]) -> Blocks:
+    if store is None:
+        raise MissingError("offline, and without a store", missing=wanted)
+    return read_blocks(store.path, [seqno for run in wanted for seqno in run])

@@ -1,0 +1,233 @@
+"""How it is shown that nothing is missing; a status of 200 shows nothing.
+
+Deployed services answer 200 with a part of the rows when their database interrupts them
+(ton-indexer, crud_blocks.go reads no `rows.Err()`), and 404 when it does so before the first row.
+
+- "chain", where blocks are shown: every block names the blocks before it (`prev_blocks`). From the
+  shards' last blocks before a range, block by block, through splits and merges, to their last
+  blocks at its end, the chain of every shard must be closed; one missing block breaks it. Within
+  a masterchain block Σ `tx_count` must be the number of its transactions.
+- "links", where only transactions are shown: every transaction names the account's one before it
+  (`prev_trans_hash`, `prev_trans_lt`). One missing between two others breaks it; one that is the
+  first or the last of its account within the range does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tonframes.kinds import REFUSALS, SHARD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tonframes.pages import Page
+
+MASTERCHAIN = -1
+
+
+class Shard(NamedTuple):
+    """A shard: its workchain and its tagged prefix, unsigned."""
+
+    workchain: int
+    prefix: int
+
+    @property
+    def parent(self) -> Shard:
+        """The shard that this one splits from."""
+        bit = self.prefix & -self.prefix
+        return Shard(self.workchain, (self.prefix - bit) | (bit << 1))
+
+    @property
+    def sibling(self) -> Shard:
+        """The other shard of the same parent."""
+        return Shard(self.workchain, self.prefix ^ ((self.prefix & -self.prefix) << 1))
+
+    @property
+    def width(self) -> int:
+        """How many of the 2^64 prefixes are its own."""
+        return (self.prefix & -self.prefix) << 1
+
+    def meets(self, other: Shard) -> bool:
+        """Whether one of the two lies within the other."""
+        distance = abs(self.prefix - other.prefix)
+        near = 2 * distance < max(self.width, other.width)
+        return self.workchain == other.workchain and near
+
+
+#: The last block of each shard as of some masterchain block.
+Tips = dict[Shard, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A block in its chain: its shard and number, and the blocks before it."""
+
+    shard: Shard
+    seqno: int
+    parents: tuple[tuple[Shard, int], ...]
+    transactions: int
+
+
+class BrokenError(Exception):
+    """A chain is not closed: the message says where, `shard` in which."""
+
+    def __init__(self, message: str, shard: Shard) -> None:
+        super().__init__(message)
+        self.shard = shard
+
+
+def links(pages: Iterable[Page]) -> dict[tuple[Shard, int], Link]:
+    """Read the blocks of pages as links, each once."""
+    found = {}
+    for page in pages:
+        for row in page.body.blocks or ():
+            shard = Shard(row.workchain, _prefix(row.shard))
+            parents = tuple(
+                (Shard(parent.workchain, _prefix(parent.shard)), parent.seqno)
+                for parent in _parents(bytes(row.prev_blocks))
+            )
+            found[shard, row.seqno] = Link(shard, row.seqno, parents, row.tx_count or 0)
+    return found
+
+
+def tips(pages: Iterable[Page], seqno: int) -> Tips:
+    """Read the last block of each shard, and see that the shards make up their workchains."""
+    found: Tips = dict(links(pages).keys())
+    for workchain in {shard.workchain for shard in found} | {MASTERCHAIN}:
+        width = sum(shard.width for shard in found if shard.workchain == workchain)
+        if width != 2**64:
+            raise BrokenError(
+                f"the shards of workchain {workchain} as of {seqno} are not whole",
+                Shard(workchain, 2**63),
+            )
+    master = Shard(MASTERCHAIN, 2**63)
+    if found[master] != seqno:
+        raise BrokenError(f"the masterchain block is {found[master]}, not {seqno}", master)
+    return found
+
+
+def advance(before: Tips, blocks: Iterable[Link]) -> Tips:
+    """Go on from the last blocks of all shards by the blocks of one masterchain block.
+
+    Raises
+    ------
+    BrokenError
+        A block before one of them is not there, or half of a split is.
+    """
+    after = dict(before)
+    waiting = sorted(blocks, key=lambda link: (link.shard, link.seqno))
+    halves: dict[Shard, int] = {}
+    while waiting:
+        left = [link for link in waiting if not _step(after, halves, link)]
+        if len(left) == len(waiting):
+            shard, seqno = left[0].parents[0] if left[0].parents else (left[0].shard, -1)
+            raise BrokenError(
+                f"block {_name(left[0].shard, left[0].seqno)} follows {_name(shard, seqno)}, which "
+                "is not there",
+                shard,
+            )
+        waiting = left
+    for half, seqno in halves.items():
+        parent = _name(half.parent, seqno)
+        raise BrokenError(f"after the split of {parent} one half is not there", half)
+    return after
+
+
+def compare(chain: Tips, state: Tips) -> None:
+    """See that a chain ends where the service says that its shards end."""
+    for shard in sorted(chain.keys() | state.keys()):
+        if chain.get(shard) != state.get(shard):
+            raise BrokenError(
+                f"the last block of shard {shard.prefix:016X} is {state.get(shard)} to the "
+                f"service, and {chain.get(shard)} came",
+                shard,
+            )
+
+
+def _step(tips: Tips, halves: dict[Shard, int], link: Link) -> bool:
+    """Put a block on the tips if the blocks before it are there."""
+    shard = link.shard
+    if len(link.parents) == 1:
+        ((before, seqno),) = link.parents
+        if before == shard and tips.get(shard) == seqno:
+            tips[shard] = link.seqno
+            return True
+        if before == shard.parent and before in tips and tips[before] == seqno:
+            del tips[before]
+            tips[shard], halves[shard.sibling] = link.seqno, seqno
+            return True
+        if before == shard.parent and halves.get(shard) == seqno:
+            del halves[shard]
+            tips[shard] = link.seqno
+            return True
+    elif len(link.parents) == 2 and all(  # noqa: PLR2004 - a merge
+        before.parent == shard and tips.get(before) == seqno for before, seqno in link.parents
+    ):
+        for before, _ in link.parents:
+            del tips[before]
+        tips[shard] = link.seqno
+        return True
+    return False
+
+
+def imbalance(blocks: Iterable[Link], hashes: Iterable[str], seqno: int) -> str:
+    """Say what does not add up within one masterchain block, "" if all does."""
+    blocks, count = list(blocks), len(set(hashes))
+    masters = [link.seqno for link in blocks if link.shard.workchain == MASTERCHAIN]
+    if masters != [seqno]:
+        return f"{len(masters)} masterchain blocks came instead of one"
+    expected = sum(link.transactions for link in blocks)
+    if expected != count:
+        return f"its {len(blocks)} blocks count {expected} transactions, and {count} came"
+    return ""
+
+
+def unlinked(transactions: pa.Table) -> list[range]:
+    """Find where an account's transactions do not follow one another.
+
+    Returns
+    -------
+    For each gap the masterchain seqnos, from the one before it to the one after it, among which
+    something is missing.
+    """
+    columns = ["account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "mc_block_seqno"]
+    rows = transactions.select(columns).sort_by([("account", "ascending"), ("lt", "ascending")])
+    rows = rows.combine_chunks()
+    this, last = rows.slice(1), rows.slice(0, max(0, len(rows) - 1))
+    follows = pc.and_(
+        pc.equal(this["prev_trans_lt"], last["lt"]),
+        pc.equal(this["prev_trans_hash"], last["hash"]),
+    )
+    broken = pc.and_(pc.equal(this["account"], last["account"]), pc.invert(follows))
+    before, after = (side["mc_block_seqno"].filter(broken).to_pylist() for side in (last, this))
+    return [range(a, b + 1) for a, b in zip(before, after, strict=True)]
+
+
+class _Id(msgspec.Struct):
+    workchain: int
+    shard: str
+    seqno: int
+
+
+_decode_ids = msgspec.json.Decoder(list[_Id] | None).decode
+
+
+def _parents(token: bytes) -> Sequence[_Id]:
+    try:
+        return _decode_ids(token or b"null") or ()
+    except REFUSALS:
+        return ()
+
+
+def _prefix(text: str) -> int:
+    return int(SHARD.decode([text])[0].as_py()) % 2**64
+
+
+def _name(shard: Shard, seqno: int) -> str:
+    return f"({shard.workchain}, {shard.prefix:016X}, {seqno})"

@@ -1,0 +1,106 @@
+"""Sets of masterchain seqnos, as half-open ranges."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+#: The grid on which ranges are cut into what is fetched, kept and read as one.
+SPAN = 100
+
+
+def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
+    """Write a set of integers as maximal ranges, in order.
+
+    Examples
+    --------
+    >>> ranges([3, 1, 2, 7])
+    (range(1, 4), range(7, 8))
+    """
+    if isinstance(numbers, range) and numbers.step == 1:
+        return (numbers,) if numbers else ()
+    runs: list[range] = []
+    for number in sorted(set(numbers)):
+        if runs and runs[-1].stop == number:
+            runs[-1] = range(runs[-1].start, number + 1)
+        else:
+            runs.append(range(number, number + 1))
+    return tuple(runs)
+
+
+def spell(runs: Iterable[range]) -> str:
+    """Write ranges for people: `100:150, 153`, half-open as in Python.
+
+    Examples
+    --------
+    >>> spell([range(100, 150), range(153, 154)])
+    '100:150, 153'
+    """
+    return ", ".join(str(r.start) if len(r) == 1 else f"{r.start}:{r.stop}" for r in runs)
+
+
+def joined(runs: Iterable[range]) -> tuple[range, ...]:
+    """Join ranges that touch or overlap, in order.
+
+    Examples
+    --------
+    >>> joined([range(5, 7), range(0, 3), range(3, 4)])
+    (range(0, 4), range(5, 7))
+    """
+    rest: list[range] = []
+    for run in sorted((run for run in runs if run), key=lambda run: run.start):
+        if rest and rest[-1].stop >= run.start:
+            rest[-1] = range(rest[-1].start, max(run.stop, rest[-1].stop))
+        else:
+            rest.append(run)
+    return tuple(rest)
+
+
+def meeting(run: range, runs: Sequence[range]) -> Sequence[range]:
+    """Give those of joined ranges that have a number in common with a range.
+
+    Examples
+    --------
+    >>> meeting(range(2, 9), (range(0, 2), range(4, 6), range(8, 20)))
+    (range(4, 6), range(8, 20))
+    """
+    first = bisect_right(runs, run.start, key=lambda other: other.stop)
+    last = bisect_left(runs, run.stop, key=lambda other: other.start)
+    return runs[first:last]
+
+
+def subtract(runs: Iterable[range], taken: Iterable[range]) -> tuple[range, ...]:
+    """Take ranges out of ranges; what is left comes in order.
+
+    Examples
+    --------
+    >>> subtract([range(0, 10)], [range(2, 4), range(8, 20)])
+    (range(0, 2), range(4, 8))
+    """
+    cuts = joined(taken)
+    rest = []
+    for run in sorted(runs, key=lambda run: run.start):
+        start = run.start
+        for cut in meeting(run, cuts):
+            rest.append(range(start, cut.start))
+            start = cut.stop
+        rest.append(range(start, run.stop))
+    return tuple(run for run in rest if run)
+
+
+def aligned(run: range) -> Iterator[range]:
+    """Cut a range at the multiples of `SPAN`.
+
+    Examples
+    --------
+    >>> list(aligned(range(90, 210)))
+    [range(90, 100), range(100, 200), range(200, 210)]
+    """
+    start = run.start
+    while start < run.stop:
+        stop = min(run.stop, (start // SPAN + 1) * SPAN)
+        yield range(start, stop)
+        start = stop

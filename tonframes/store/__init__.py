@@ -1,0 +1,46 @@
+"""The Parquet store: files that any engine can open, each whole or not there.
+
+::
+
+    store/
+      network.json                                        which network; a store never mixes two
+      transactions/00049000000-00049000100.parquet        half-open ranges of masterchain seqnos
+      messages/…  blocks/…                                the same ranges
+      accounts/20261121T094500.123456Z-6b1f0a2c.parquet   snapshots, appended and never changed
+      address_book/…  metadata/…
+      damaged/…                                           files that were set aside
+      .lock                                               held while something is written
+
+There is no manifest: names and footers are the truth. Files of one folder never overlap and never
+cross a multiple of `SPAN`, so a folder is one data set without doubled rows. A file is written
+under a name that data sets ignore, flushed to the disk and renamed; the transactions file comes
+last and is the commit of its range, and the first to go when one is set aside.
+
+The rooms, from what is asked for down to bytes::
+
+    reading     Blocks and Accounts as views of a store
+    store       more is committed, damaged files leave
+    damage      files that are no longer what was written: found, and set aside
+    contents    what is held: ranges of seqnos, and snapshots
+    files       one file: written whole or not at all, read with its checksums
+    locks       one writer at a time
+    rows        what a table says, as a hash; rows of some seqnos
+"""
+
+from tonframes.ranges import SPAN, aligned, subtract
+from tonframes.store.reading import Held, blocks_of, read_accounts, read_blocks
+from tonframes.store.rows import digest, within
+from tonframes.store.store import Store
+
+__all__ = [
+    "SPAN",
+    "Held",
+    "Store",
+    "aligned",
+    "blocks_of",
+    "digest",
+    "read_accounts",
+    "read_blocks",
+    "subtract",
+    "within",
+]

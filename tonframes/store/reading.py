@@ -1,0 +1,159 @@
+"""Blocks and Accounts as views of a store; nothing here touches the network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from tonframes import schema
+from tonframes.addresses import to_raw
+from tonframes.errors import MissingError
+from tonframes.frames import Accounts, Blocks
+from tonframes.ranges import ranges
+from tonframes.store.contents import Contents, chosen_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from datetime import datetime
+    from os import PathLike
+
+
+@dataclass(frozen=True)
+class Held:
+    """Rows in a store: a number of them, read when called."""
+
+    store: Contents
+    name: str
+    seqnos: tuple[range, ...]
+    columns: Sequence[str] | None = None
+
+    def __call__(self) -> pa.Table:
+        """Read the rows."""
+        return self.store.read(self.name, self.seqnos, self.columns)
+
+    def __len__(self) -> int:
+        return self.store.count(self.name, self.seqnos)
+
+
+def read_blocks(
+    path: str | PathLike[str],
+    seqnos: range | Iterable[int] | None = None,
+    *,
+    columns: Sequence[str] | None = None,
+) -> Blocks:
+    """Open masterchain blocks in a store; never touches the network.
+
+    Parameters
+    ----------
+    path
+        A store, as `fetch_blocks(..., store=path)` makes one.
+    seqnos
+        Masterchain seqnos; None is all that is there.
+    columns
+        Which columns to read, of every table that has them; None is all.
+
+    Returns
+    -------
+    Blocks, as a view of the store: a table is read when it is first asked for. Rows come ordered
+    by (mc_block_seqno, lt, account).
+
+    Raises
+    ------
+    MissingError
+        Some of `seqnos` are not held; `.missing` has their ranges.
+    StoreError
+        There is no store at `path`, or a file of it is damaged.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> blocks = tf.read_blocks(tf.sample(), columns=["account", "total_fees"])
+    >>> list(blocks.transactions)
+    ['account', 'total_fees']
+    """
+    store = Contents(path)
+    store.check()
+    _check_columns(columns, Blocks.names)
+    wanted = store.held() if seqnos is None else store.require(ranges(seqnos))
+    return blocks_of(store, wanted, columns=columns)
+
+
+def blocks_of(
+    store: Contents, seqnos: tuple[range, ...], *, columns: Sequence[str] | None = None
+) -> Blocks:
+    """View masterchain blocks that a store holds."""
+    shown = store.shows("blocks", seqnos)
+    tables: dict[str, Any] = {
+        name: Held(store, name, seqnos, columns)
+        for name in ("transactions", "messages", *(("blocks",) if shown else ()))
+    }
+    chosen = chosen_of(schema.ADDRESS_BOOK, columns)
+    tables["address_book"] = lambda: store.snapshot("address_book").select(chosen)
+    return Blocks(tables, source=str(store.path), seqnos=seqnos)
+
+
+def read_accounts(
+    path: str | PathLike[str],
+    addresses: Iterable[str] | None = None,
+    *,
+    as_of: datetime | None = None,
+) -> Accounts:
+    """Read account states from a store; never touches the network.
+
+    Parameters
+    ----------
+    path
+        A store, as `fetch_accounts(..., store=path)` makes one.
+    addresses
+        Accounts in any form, which is also the order of the rows; None is all that are there.
+    as_of
+        A moment (with its time zone): the newest state fetched until then; None is now.
+
+    Returns
+    -------
+    Accounts: of each the newest state.
+
+    Raises
+    ------
+    MissingError
+        Some of `addresses` are not held; `.missing` has them.
+    StoreError
+        There is no store at `path`, or a file of it is damaged.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> len(tf.read_accounts(tf.sample()).accounts)
+    300
+    """
+    store = Contents(path)
+    store.check()
+    if as_of is not None and as_of.tzinfo is None:
+        raise ValueError(f"as_of must have a time zone: {as_of.isoformat()} may mean any")
+    accounts = store.snapshot("accounts", as_of=as_of)
+    if addresses is not None:
+        asked = list(dict.fromkeys(to_raw(address) for address in addresses))
+        place = {address: i for i, address in enumerate(accounts["address"].to_pylist())}
+        if missing := tuple(address for address in asked if address not in place):
+            raise MissingError(
+                f"{store.path} does not hold {len(missing)} of {len(asked)} accounts, such as "
+                f"{missing[0]}",
+                missing=missing,
+            )
+        accounts = accounts.take(pa.array([place[address] for address in asked], pa.int64()))
+    return Accounts(
+        {
+            "accounts": accounts,
+            "address_book": store.snapshot("address_book", as_of=as_of),
+            "metadata": store.snapshot("metadata", as_of=as_of),
+        },
+        source=str(store.path),
+    )
+
+
+def _check_columns(columns: Sequence[str] | None, tables: Sequence[str]) -> None:
+    known = {name for table in tables for name in schema.TABLES[table].schema.names}
+    if unknown := [name for name in columns or () if name not in known]:
+        raise ValueError(f"no table here has a column {unknown[0]!r}: see describe(table)")
