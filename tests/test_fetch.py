@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import contextmanager
 from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
 import pytest
@@ -257,6 +258,59 @@ def test_a_service_that_spells_addresses_in_lower_case(addresses):
         accounts = tf.fetch_accounts(addresses[:1], client=c, store=None).accounts
     assert list(accounts.address) == addresses[:1]
     assert list(accounts.balance) == [5]
+
+
+def test_states_that_came_before_an_error_are_kept(addresses, tmp_path, monkeypatch):
+    monkeypatch.setattr("tonframes.fetch.accounts.BATCH", 100)
+    answers = iter(range(3))
+
+    def respond(path):
+        if "masterchainInfo" in path:
+            return {"last": {"seqno": 5, "global_id": -217}}
+        if next(answers, None) is None:
+            return {"accounts": 5}
+        asked = parse_qs(urlsplit(path).query)["address"]
+        return {"accounts": [{"address": a, "balance": "7"} for a in asked]}
+
+    with answering(respond) as c, pytest.raises(tf.DecodeError) as caught:
+        tf.fetch_accounts(addresses, client=c, store=tmp_path)
+    assert len(caught.value.partial.accounts) == 270
+    assert caught.value.missing == tuple(addresses[270:])
+    assert list(tf.read_accounts(tmp_path, addresses[:270]).accounts.balance) == [7] * 270
+
+
+def test_an_answer_to_another_question_is_asked_for_again(addresses):
+    asked = []
+
+    def respond(path):
+        asked.append(parse_qs(urlsplit(path).query)["address"])
+        mixed_up = asked[0] if len(asked) == 2 else asked[-1]
+        return {"accounts": [{"address": a, "balance": "7"} for a in mixed_up]}
+
+    with answering(respond) as c:
+        states = tf.fetch_accounts(addresses[:150], client=c, store=None).accounts
+    assert states.found.all()
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("age", ["banana", "-1h", 5, "nat"])
+def test_an_age_that_is_none(client, addresses, tmp_path, age):
+    with pytest.raises(ValueError, match="max_age is a time such as"):
+        tf.fetch_accounts(addresses[:1], max_age=age, client=client, store=tmp_path)
+
+
+def test_what_came_before_the_end_of_the_chain_is_kept(client, tmp_path):
+    with pytest.raises(tf.RequestError, match="is not indexed yet") as caught:
+        tf.fetch_blocks(range(FIRST + 110, FIRST + 130), client=client, store=tmp_path)
+    assert caught.value.missing == (range(FIRST + 120, FIRST + 130),)
+    assert caught.value.partial.seqnos == (range(FIRST + 110, FIRST + 120),)
+    assert Store(tmp_path).held() == (range(FIRST + 110, FIRST + 120),)
+
+
+def test_a_part_is_committed_when_it_is_old(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("tonframes.fetch.blocks.OLDEST", 0.0)
+    tf.fetch_blocks(SEQNOS[:3], client=client, store=tmp_path)
+    assert len(Store(tmp_path).files("transactions")) == 3
 
 
 # ── offline, and which store ─────────────────────────────────────────────────────────────────────

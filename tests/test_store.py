@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
@@ -149,14 +150,74 @@ def test_what_is_not_held_is_not_read_as_nothing(store):
         store.count("transactions", [range(FIRST - 3, FIRST + 2)])
 
 
-def test_blocks_are_shown_only_where_all_of_them_are_there(tmp_path, tables):
+def test_blocks_are_shown_where_they_are_there_and_nobody_is_left_in_the_dark(tmp_path, tables):
     store = Store(tmp_path)
     store.claim("-217", "a test")
     unshown = {name: table for name, table in tables.items() if name != "blocks"}
     store.write_blocks(unshown, [range(FIRST, FIRST + 10)], proof="")
     store.write_blocks(tables, [SEQNOS], proof="")
-    assert tf.read_blocks(tmp_path).arrow("blocks").num_rows == 0
+    with pytest.warns(tf.TonframesWarning, match=f"shows no blocks for {FIRST}:{FIRST + 10}"):
+        blocks = tf.read_blocks(tmp_path)
+    assert blocks.arrow("blocks")["mc_block_seqno"].to_pylist()[0] == FIRST + 10
     assert tf.read_blocks(tmp_path, range(FIRST + 10, FIRST + 20)).arrow("blocks").num_rows > 0
+    assert tf.read_blocks(tmp_path, range(FIRST, FIRST + 10)).arrow("blocks").num_rows == 0
+
+
+def test_the_address_book_is_of_the_addresses_that_occur(store):
+    blocks = tf.read_blocks(store.path, [FIRST])
+    occurring = {
+        *blocks.transactions.account,
+        *blocks.messages.source,
+        *blocks.messages.destination,
+    }
+    assert set(blocks.address_book.address) <= occurring
+    assert 0 < len(blocks.address_book) < len(tf.read_blocks(store.path).address_book)
+
+
+def test_what_is_done_to_a_frame_is_not_seen_by_who_asks_next(store):
+    blocks = tf.read_blocks(store.path)
+    before = blocks.transactions.total_fees.sum()
+    frame = blocks.transactions
+    frame["total_fees"] = 0
+    frame.loc[0, "account"] = "mine"
+    assert blocks.transactions.total_fees.sum() == before > 0
+    assert "mine" not in set(blocks.transactions.account)
+
+
+@pytest.mark.parametrize("wrong", [[0], [-1], ["5"], [True], 5, range(10**30), "5:6"])
+def test_wrong_seqnos_are_refused(store, wrong):
+    with pytest.raises((TypeError, ValueError), match="seqnos"):
+        tf.read_blocks(store.path, wrong)
+
+
+def test_wrong_columns_and_addresses_are_refused(store):
+    with pytest.raises(TypeError, match="columns is a list"):
+        tf.read_blocks(store.path, columns="lt")
+    with pytest.raises(TypeError, match="addresses is a list"):
+        tf.read_accounts(store.path, "0:" + "A" * 64)
+    with pytest.raises(TypeError, match="as_of is a datetime"):
+        tf.read_accounts(store.path, as_of="2026-06-01")
+
+
+def test_a_store_is_not_written_over(store, tmp_path):
+    with pytest.raises(ValueError, match="is a store"):
+        tf.read_blocks(store.path).write(store.path)
+    tf.read_blocks(store.path).write(tmp_path / "elsewhere")
+
+
+def test_views_and_errors_can_be_sent_to_other_processes(store):
+    blocks = pickle.loads(pickle.dumps(tf.read_blocks(store.path)))
+    assert blocks.seqnos == (SEQNOS,)
+    assert len(blocks.address_book) > 0
+    for error in (
+        tf.DecodeError("$.a", "b", "c"),
+        tf.MissingError("gone", missing=(range(1, 2),)),
+        tf.StoreError("broken", path=store.path),
+        tf.RequestError("no", status=404),
+        tf.IncompleteError("half", missing=[range(3, 4)]),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
 
 
 # ── accounts ─────────────────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,7 @@
 """Typed tables of the TON blockchain, from a TON index service to pandas and Parquet."""
 
+from importlib.metadata import version as _version
+
 from tonframes.client import Client
 from tonframes.errors import (
     DecodeError,
@@ -10,7 +12,7 @@ from tonframes.errors import (
     TonframesError,
     TonframesWarning,
 )
-from tonframes.fees import to_ton
+from tonframes.fees import to_ton, undo_gas_exchange
 from tonframes.fetch import (
     Plan,
     fetch_accounts,
@@ -24,6 +26,8 @@ from tonframes.sample import sample
 from tonframes.service import serve
 from tonframes.store import read_accounts, read_blocks
 from tonframes.synthetic import synthetic_blocks
+
+__version__ = _version("tonframes")
 
 __all__ = [
     "Accounts",
@@ -51,4 +55,5 @@ __all__ = [
     "serve",
     "synthetic_blocks",
     "to_ton",
+    "undo_gas_exchange",
 ]

@@ -7,8 +7,10 @@ interrupted.
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from importlib.metadata import version
+from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +35,13 @@ if TYPE_CHECKING:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and give its exit status."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
+    # What the client has to say while it tries again: nobody should wait and wonder.
+    logging.basicConfig(stream=sys.stderr, format="%(message)s")
+    logging.getLogger("tonframes").setLevel(logging.INFO)
     try:
         options.run(options)
     except (TonframesError, ValueError, OSError) as error:

@@ -45,7 +45,10 @@ def shorten(value: object) -> str:
     elif isinstance(value, str):
         text = ascii(value[: 2 * QUOTED])
     else:
-        text = ascii(value)
+        try:
+            text = ascii(value)
+        except (ValueError, RecursionError):  # an integer of 5000 digits, a list in itself
+            text = f"a {type(value).__name__}"
     if len(text) <= QUOTED:
         return text
     quote = text[0] if text[0] in "'\"" else ""

@@ -92,7 +92,9 @@ class _Frames(ABC):
     def _frame(self, name: str) -> pd.DataFrame:
         if name not in self._frames:
             self._frames[name] = self.frame(name)
-        return self._frames[name]
+        # A copy that costs nothing until it is written to (pandas' copy on write): what a user
+        # does to a frame is not seen by who asks for it next.
+        return self._frames[name].copy(deep=False)
 
     def _count(self, name: str) -> int:
         table = self._tables[name]
@@ -118,6 +120,8 @@ class _Frames(ABC):
             A folder; made if it is not there. Files of the same names are replaced.
         """
         folder = Path(path)
+        if (folder / "network.json").exists():
+            raise ValueError(f"{folder} is a store: write into another folder")
         folder.mkdir(parents=True, exist_ok=True)
         for name in self._tables:
             pq.write_table(self.arrow(name), folder / f"{name}.parquet", compression="zstd")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from tonframes.errors import shorten
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 #: The grid on which ranges are cut into what is fetched, kept and read as one.
 SPAN = 100
@@ -31,6 +34,30 @@ def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
     return tuple(runs)
 
 
+def checked(seqnos: range | Iterable[int]) -> tuple[range, ...]:
+    """Check masterchain seqnos that a user has given, and write them as ranges.
+
+    Examples
+    --------
+    >>> checked([5, 6])
+    (range(5, 7),)
+    >>> checked([0])
+    Traceback (most recent call last):
+    ValueError: seqnos are from 1 to 2147483647, not [0]
+    """
+    if isinstance(seqnos, str | bytes) or not isinstance(seqnos, Iterable):
+        raise TypeError(f"seqnos is a range or a list of ints, not {shorten(seqnos)}")
+    numbers = seqnos if isinstance(seqnos, range) else list(seqnos)
+    if not isinstance(numbers, range) and any(type(number) is not int for number in numbers):
+        raise TypeError("seqnos are ints")
+    if numbers and not 1 <= min(numbers[0], numbers[-1]) <= max(numbers[0], numbers[-1]) < 2**31:
+        raise ValueError(f"seqnos are from 1 to {2**31 - 1}, not {shorten(seqnos)}")
+    wanted = ranges(numbers)
+    if wanted and (wanted[0].start < 1 or wanted[-1].stop > 2**31):
+        raise ValueError(f"seqnos are from 1 to {2**31 - 1}, not {spell(wanted)}")
+    return wanted
+
+
 def spell(runs: Iterable[range]) -> str:
     """Write ranges for people: `100:150, 153`, half-open as in Python.
 
@@ -39,7 +66,7 @@ def spell(runs: Iterable[range]) -> str:
     >>> spell([range(100, 150), range(153, 154)])
     '100:150, 153'
     """
-    return ", ".join(str(r.start) if len(r) == 1 else f"{r.start}:{r.stop}" for r in runs)
+    return ", ".join(str(r.start) if r.stop - r.start == 1 else f"{r.start}:{r.stop}" for r in runs)
 
 
 def joined(runs: Iterable[range]) -> tuple[range, ...]:

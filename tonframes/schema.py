@@ -63,7 +63,7 @@ COMPUTE_PHASE = Record("ComputePhase", "Execution of the contract by the virtual
     Field("success",             BOOL,   "",        "The run was accepted and committed.",           "compute_success"),
     Field("msg_state_used",      BOOL,   "",        "The message's init state was used.",            "compute_msg_state_used"),
     Field("account_activated",   BOOL,   "",        "The run made the account active.",              "compute_account_activated"),
-    Field("gas_fees",            DIGITS, "nanoton", "Price of `compute_gas_used`.",                  "compute_gas_fees"),
+    Field("gas_fees",            DIGITS, "nanoton", "Price of `compute_gas_used`; services exchange the two for special accounts (undo_gas_exchange).",                  "compute_gas_fees"),
     Field("gas_used",            DIGITS, "gas",     "Gas consumed.",                                 "compute_gas_used"),
     Field("gas_limit",           DIGITS, "gas",     "Gas that the message's value buys; 0 for external messages.", "compute_gas_limit"),
     Field("gas_credit",          DIGITS, "gas",     "Gas lent to an external message until it is accepted.", "compute_gas_credit"),

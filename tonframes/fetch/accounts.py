@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -11,17 +12,20 @@ import pyarrow.compute as pc
 
 from tonframes import pages, schema
 from tonframes.addresses import to_raw
-from tonframes.errors import DecodeError, MissingError, shorten
+from tonframes.errors import DecodeError, MissingError, TonframesError, shorten
 from tonframes.fetch.places import DEFAULT, Asked, Where, asking, claim, place_of
 from tonframes.frames import Accounts
 from tonframes.progress import progress as shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tonframes.client import Client
     from tonframes.pages import Page, Tables
     from tonframes.store import Store
+
+#: Accounts whose states are committed at once, or as many as came in so many seconds.
+BATCH, OLDEST = 1000, 30.0
 
 
 def fetch_accounts(
@@ -84,38 +88,88 @@ def fetch_accounts(
                 f"{len(wanted)} accounts, such as {missing[0]}",
                 missing=tuple(missing),
             )
-        tables = {name: schema.TABLES[name].schema.empty_table() for name in Accounts.names}
-        if asked is not None and missing:
-            tables = _fetch_states(asked, missing, include_boc=include_boc, show=progress)
-            if place is not None:
-                place.write_accounts(tables)
-    if place is not None and held:
-        for name in ("address_book", "metadata"):
-            older = place.snapshot(name, addresses=wanted)
-            tables[name] = pages.latest(pa.concat_tables([older, tables[name]]))
-    tables["accounts"] = _in_order(pa.concat_tables([known, tables["accounts"]]), wanted)
-    return Accounts(tables, source=service)
+        empty = {name: schema.TABLES[name].schema.empty_table() for name in Accounts.names}
+        parts = [empty | {"accounts": known}]
+        if place is not None and held:
+            books = {n: place.snapshot(n, addresses=wanted) for n in ("address_book", "metadata")}
+            parts = [books | {"accounts": known}]
+        try:
+            for states in _fetch_states(asked, missing, include_boc=include_boc, show=progress):
+                if place is not None:
+                    place.write_accounts(states)
+                parts.append(states)
+        except TonframesError as error:
+            there = _joined(parts)["accounts"]["address"].to_pylist()
+            error.partial = Accounts(_in_order(_joined(parts), there), source=service)
+            error.missing = tuple(address for address in wanted if address not in set(there))
+            error.add_note(
+                f"{len(there)} of {len(wanted)} accounts are there: see `error.partial` and, for "
+                "the others, `error.missing`"
+            )
+            raise
+    return Accounts(_in_order(_joined(parts), wanted), source=service)
 
 
 def _fetch_states(
-    client: Client, addresses: Sequence[str], *, include_boc: bool, show: bool | None
-) -> Tables:
-    asked = set(addresses)
+    client: Client | None, addresses: Sequence[str], *, include_boc: bool, show: bool | None
+) -> Iterator[Tables]:
+    """Fetch states batch by batch, some batches joined into tables now and then."""
+    if client is None or not addresses:
+        return
+    batches = client.account_states_in_batches(addresses, _page, include_boc=include_boc)
+    asked: list[str] = []
+    fetched: list[Page] = []
+    began = time.monotonic()
+    try:
+        with shown(len(addresses), "accounts", show=show) as bar:
+            for batch, answer in batches:
+                page = answer
+                if _stranger(page, batch) is not None:
+                    # An answer to another question: asked for again until it is about this one.
+                    page = client.account_states(batch, _about(batch), include_boc=include_boc)
+                asked += batch
+                fetched.append(page)
+                bar.advance(len(batch))
+                if len(asked) >= BATCH or time.monotonic() - began >= OLDEST:
+                    yield _tables(fetched, asked, include_boc=include_boc)
+                    asked, fetched, began = [], [], time.monotonic()
+    except TonframesError:
+        if fetched:
+            yield _tables(fetched, asked, include_boc=include_boc)
+        raise
+    if fetched:
+        yield _tables(fetched, asked, include_boc=include_boc)
+
+
+def _page(body: bytes) -> Page:
+    return pages.read(schema.ACCOUNTS_BODY, body)
+
+
+def _about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
+    """Read a body, and refuse it if it holds an account that was not asked for."""
 
     def parse(body: bytes) -> Page:
-        page = pages.read(schema.ACCOUNTS_BODY, body)
-        for i, row in enumerate(page.body.accounts or ()):
-            if _raw_or_none(row.address) not in asked:
-                path = f"$.accounts[{i}].address"
-                raise DecodeError(path, "one of the accounts asked for", shorten(row.address))
+        page = _page(body)
+        if (place := _stranger(page, addresses)) is not None:
+            found = shorten(page.body.accounts[place].address)
+            path = f"$.accounts[{place}].address"
+            raise DecodeError(path, "one of the accounts asked for", found)
         return page
 
-    fetched = []
-    with shown(len(addresses), "accounts", show=show) as bar:
-        batches = client.account_states_in_batches(addresses, parse, include_boc=include_boc)
-        for batch, page in batches:
-            fetched.append(page)
-            bar.advance(len(batch))
+    return parse
+
+
+def _stranger(page: Page, addresses: Sequence[str]) -> int | None:
+    """Find the first account of an answer that was not asked for."""
+    asked = set(addresses)
+    for i, row in enumerate(page.body.accounts or ()):
+        if row.address not in asked and _raw_or_none(row.address) not in asked:
+            return i
+    return None
+
+
+def _tables(fetched: Sequence[Page], asked: Sequence[str], *, include_boc: bool) -> Tables:
+    """Turn answers into tables, with a row for every account that was asked for."""
     tables = pages.accounts_tables(fetched)
     accounts = pages.with_columns(
         tables["accounts"],
@@ -123,7 +177,7 @@ def _fetch_states(
         with_boc=include_boc,
     )
     found = set(accounts["address"].to_pylist())
-    unknown = [address for address in addresses if address not in found]
+    unknown = [address for address in asked if address not in found]
     absent = pages.fit(
         schema.ACCOUNTS,
         {"address": pa.array(unknown, pa.string()), "found": False, "with_boc": include_boc},
@@ -131,6 +185,31 @@ def _fetch_states(
     )
     tables["accounts"] = pages.latest(pa.concat_tables([accounts, absent]))
     return pages.stamped(tables, datetime.now(UTC))
+
+
+def _joined(parts: Sequence[Tables]) -> Tables:
+    return {
+        name: pages.latest(pa.concat_tables([part[name] for part in parts]))
+        for name in Accounts.names
+    }
+
+
+def _in_order(tables: Tables, addresses: Sequence[str]) -> Tables:
+    place = {address: i for i, address in enumerate(tables["accounts"]["address"].to_pylist())}
+    order = pa.array([place[address] for address in addresses], pa.int64())
+    return tables | {"accounts": tables["accounts"].take(order)}
+
+
+def _age(max_age: str | timedelta) -> timedelta:
+    try:
+        age = pd.Timedelta(max_age)
+    except ValueError as error:
+        raise ValueError(
+            f'max_age is a time such as "1h", not {shorten(max_age)}: {error}'
+        ) from None
+    if isinstance(max_age, int | float) or pd.isna(age) or age < pd.Timedelta(0):
+        raise ValueError(f'max_age is a time such as "1h", not {shorten(max_age)}')
+    return age.to_pytimedelta()
 
 
 def _raw(addresses: Iterable[str]) -> list[str]:
@@ -165,14 +244,9 @@ def _known(
         store.check()
     known = store.snapshot("accounts", addresses=addresses)
     if max_age is not None and not offline:
-        since = datetime.now(UTC) - pd.Timedelta(max_age).to_pytimedelta()
+        since = datetime.now(UTC) - _age(max_age)
         moment = pa.scalar(since, known["fetched_at"].type)
         known = known.filter(pc.greater_equal(known["fetched_at"], moment))
     if include_boc:
         known = known.filter(pc.fill_null(known["with_boc"], False))
     return known
-
-
-def _in_order(accounts: pa.Table, addresses: Sequence[str]) -> pa.Table:
-    place = {address: i for i, address in enumerate(accounts["address"].to_pylist())}
-    return accounts.take(pa.array([place[address] for address in addresses], pa.int64()))

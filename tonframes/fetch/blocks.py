@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 from tonframes import pages
 from tonframes.errors import IncompleteError, MissingError, TonframesError
 from tonframes.fetch.parts import Growing, Part
-from tonframes.fetch.places import DEFAULT, Asked, Seqnos, Where, asking, checked, claim, place_of
+from tonframes.fetch.places import DEFAULT, Asked, Seqnos, Where, asked_for, asking, claim, place_of
 from tonframes.fetch.seqno import Fetched, fetch_seqno
 from tonframes.frames import Blocks
 from tonframes.progress import progress as shown
@@ -28,6 +29,9 @@ WORKERS, AHEAD = 4, 8
 
 #: A part is committed at the latest when it has so many transactions, to bound the memory.
 LARGEST = 20_000
+
+#: And when it was begun so many seconds ago, to bound what an interruption costs.
+OLDEST = 30.0
 
 
 def fetch_blocks(
@@ -82,7 +86,7 @@ def fetch_blocks(
     >>> blocks.seqnos
     (range(90000000, 90000003),)
     """
-    wanted = checked(seqnos)
+    wanted = asked_for(seqnos)
     with asking(client) as (asked, service):
         place = place_of(store, service)
         if asked is None:
@@ -149,7 +153,8 @@ def _fetch_run(
             retries=statistics.retries,
             paused=f"{statistics.seconds_paced + statistics.seconds_waited:.0f} s",
         )
-        if (seqno + 1) % SPAN == 0 or part.transactions >= LARGEST:
+        old = time.monotonic() - part.began >= OLDEST
+        if (seqno + 1) % SPAN == 0 or part.transactions >= LARGEST or old:
             yield from part.proven(failures)
             part = Growing(client, seqno + 1, part.after)
     yield from part.proven(failures)

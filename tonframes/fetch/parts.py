@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -52,6 +53,7 @@ class Growing:
         self._waiting: list[Fetched] = []
         self._batches: list[Tables] = []
         self._proof = ""
+        self.began = time.monotonic()
         self.transactions = 0
         self.after: Tips | None = None
 

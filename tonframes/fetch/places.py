@@ -17,7 +17,7 @@ import platformdirs
 
 from tonframes.client import Client
 from tonframes.errors import DecodeError, RequestError, shorten
-from tonframes.ranges import ranges, spell
+from tonframes.ranges import checked
 from tonframes.store import Store
 
 if TYPE_CHECKING:
@@ -90,6 +90,8 @@ def place_of(store: Where, service: str) -> Store | None:
     """Give the store that is meant, None for none."""
     if store is None:
         return None
+    if not str(store):
+        raise ValueError("store is an empty text: give a folder, or None to keep nothing")
     return Store(default_store(service) if isinstance(store, _Default) else store)
 
 
@@ -127,19 +129,9 @@ def _network(client: Client, store: Store) -> str:
     return _NETWORKS.get(network, str(network))
 
 
-def checked(seqnos: Seqnos) -> tuple[range, ...]:
-    """Check masterchain seqnos before anything is sent, and write them as ranges."""
-    if isinstance(seqnos, range) and seqnos.step == 1:
-        wanted: tuple[range, ...] = (seqnos,) if seqnos else ()
-    elif isinstance(seqnos, Iterable) and not isinstance(seqnos, str | bytes):
-        numbers = list(seqnos)
-        if any(isinstance(n, bool) or not isinstance(n, int) for n in numbers):
-            raise TypeError("seqnos are ints")
-        wanted = ranges(numbers)
-    else:
-        raise TypeError(f"seqnos is a range or a list of ints, not {shorten(seqnos)}")
+def asked_for(seqnos: Seqnos) -> tuple[range, ...]:
+    """Check masterchain seqnos before anything is sent; there must be some."""
+    wanted = checked(seqnos)
     if not wanted:
         raise ValueError("no seqnos to ask for")
-    if wanted[0].start < 1 or wanted[-1].stop > 2**31:
-        raise ValueError(f"seqnos are from 1 to {2**31 - 1}, not {spell(wanted)}")
     return wanted

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tonframes.fetch.places import DEFAULT, Asked, Seqnos, Where, asking, checked, place_of
+from tonframes.fetch.places import DEFAULT, Asked, Seqnos, Where, asked_for, asking, place_of
 from tonframes.ranges import spell, subtract
 from tonframes.store import SPAN
 
@@ -75,7 +75,7 @@ def plan_blocks(seqnos: Seqnos, *, client: Asked = None, store: Where = DEFAULT)
     1000 masterchain blocks, 0 of them held; to fetch: 49000000:49001000, at least 2011 requests: \
 33 min 31 s without a key, 3 min 21 s free, 1 min 20 s plus, 20 s advanced
     """
-    wanted = checked(seqnos)
+    wanted = asked_for(seqnos)
     with asking(client) as (_, service):
         place = place_of(store, service)
     missing = wanted if place is None else place.gaps(wanted)

@@ -78,13 +78,7 @@ def fetch_seqno(client: Client, seqno: int) -> Fetched:
 
 
 def fetch_tips(client: Client, seqno: int) -> Tips:
-    """Ask for the last block of every shard as of a masterchain block.
-
-    Raises
-    ------
-    RequestError
-        Of status 404: the service does not know, however often it is asked if it holds the block.
-    """
+    """Ask for the last block of every shard as of a masterchain block."""
 
     def parse(body: bytes) -> Tips:
         page = pages.read(schema.BLOCKS_BODY, body)
@@ -93,18 +87,7 @@ def fetch_tips(client: Client, seqno: int) -> Tips:
         except BrokenError as broken:
             raise DecodeError("$.blocks", "the last block of every shard", str(broken)) from None
 
-    attempt = 0
-    while True:
-        try:
-            return client.masterchain_block_shard_state(seqno, parse)
-        except RequestError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            _absence(client, seqno, error)
-            if attempt == ATTEMPTS:
-                raise
-        wait_before(client, attempt)
-        attempt += 1
+    return client.masterchain_block_shard_state(seqno, parse)
 
 
 def wait_before(client: Client, attempt: int) -> float:

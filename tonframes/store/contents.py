@@ -105,8 +105,8 @@ class Contents:
             )
         return wanted
 
-    def shows(self, name: str, seqnos: Iterable[range]) -> bool:
-        """Say whether a table was committed for all of these seqnos.
+    def shown(self, name: str, seqnos: Iterable[range]) -> tuple[range, ...]:
+        """Say for which of these seqnos a table was committed.
 
         Raises
         ------
@@ -114,7 +114,7 @@ class Contents:
             It was, and a file of it is gone.
         """
         wanted = joined(seqnos)
-        return subtract(wanted, [run for run, _ in self._kept(name, wanted)]) == ()
+        return subtract(wanted, subtract(wanted, [run for run, _ in self._kept(name, wanted)]))
 
     def read(
         self, name: str, seqnos: Iterable[range], columns: Sequence[str] | None = None

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tonframes import schema
 from tonframes.addresses import to_raw
-from tonframes.errors import MissingError
+from tonframes.errors import MissingError, shorten, warn
 from tonframes.frames import Accounts, Blocks
-from tonframes.ranges import ranges
+from tonframes.ranges import checked, spell, subtract
 from tonframes.store.contents import Contents, chosen_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
     from os import PathLike
 
 
@@ -35,6 +36,27 @@ class Held:
 
     def __len__(self) -> int:
         return self.store.count(self.name, self.seqnos)
+
+
+@dataclass(frozen=True)
+class Mentioned:
+    """The newest address book entries for the addresses that occur in some blocks."""
+
+    store: Contents
+    seqnos: tuple[range, ...]
+    columns: Sequence[str] | None = None
+
+    def __call__(self) -> pa.Table:
+        """Read them."""
+        places = {"transactions": ["account"], "messages": ["source", "destination"]}
+        columns = [
+            column
+            for name, chosen in places.items()
+            for column in self.store.read(name, self.seqnos, chosen).columns
+        ]
+        occurring = pc.unique(pa.chunked_array([c for column in columns for c in column.chunks]))
+        rows = self.store.snapshot("address_book", addresses=occurring.to_pylist())
+        return rows.select(chosen_of(schema.ADDRESS_BOOK, self.columns))
 
 
 def read_blocks(
@@ -76,7 +98,7 @@ def read_blocks(
     store = Contents(path)
     store.check()
     _check_columns(columns, Blocks.names)
-    wanted = store.held() if seqnos is None else store.require(ranges(seqnos))
+    wanted = store.held() if seqnos is None else store.require(checked(seqnos))
     return blocks_of(store, wanted, columns=columns)
 
 
@@ -84,13 +106,17 @@ def blocks_of(
     store: Contents, seqnos: tuple[range, ...], *, columns: Sequence[str] | None = None
 ) -> Blocks:
     """View masterchain blocks that a store holds."""
-    shown = store.shows("blocks", seqnos)
     tables: dict[str, Any] = {
-        name: Held(store, name, seqnos, columns)
-        for name in ("transactions", "messages", *(("blocks",) if shown else ()))
+        name: Held(store, name, seqnos, columns) for name in ("transactions", "messages")
     }
-    chosen = chosen_of(schema.ADDRESS_BOOK, columns)
-    tables["address_book"] = lambda: store.snapshot("address_book").select(chosen)
+    if shown := store.shown("blocks", seqnos):
+        tables["blocks"] = Held(store, "blocks", shown, columns)
+        if unshown := subtract(seqnos, shown):
+            warn(
+                f"{store.path} shows no blocks for {spell(unshown)}, as the service that these "
+                "were fetched from; their transactions are there"
+            )
+    tables["address_book"] = Mentioned(store, seqnos, columns)
     return Blocks(tables, source=str(store.path), seqnos=seqnos)
 
 
@@ -130,6 +156,10 @@ def read_accounts(
     """
     store = Contents(path)
     store.check()
+    if isinstance(addresses, str | bytes):
+        raise TypeError("addresses is a list of addresses: put a single one into a list")
+    if as_of is not None and not isinstance(as_of, datetime):
+        raise TypeError(f"as_of is a datetime with a time zone, not {shorten(as_of)}")
     if as_of is not None and as_of.tzinfo is None:
         raise ValueError(f"as_of must have a time zone: {as_of.isoformat()} may mean any")
     accounts = store.snapshot("accounts", as_of=as_of)
@@ -154,6 +184,8 @@ def read_accounts(
 
 
 def _check_columns(columns: Sequence[str] | None, tables: Sequence[str]) -> None:
+    if isinstance(columns, str):
+        raise TypeError("columns is a list of names: put a single one into a list")
     known = {name for table in tables for name in schema.TABLES[table].schema.names}
     if unknown := [name for name in columns or () if name not in known]:
         raise ValueError(f"no table here has a column {unknown[0]!r}: see describe(table)")
