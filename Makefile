@@ -32,6 +32,7 @@ format: .venv/.dev
 bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_decode.py
 	$(BIN)/python tests/benchmarks/bench_addresses.py
+	$(BIN)/python tests/benchmarks/bench_fetch.py
 
 soak: .venv/.dev
 	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600

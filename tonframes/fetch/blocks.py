@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import suppress
+from queue import SimpleQueue
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from tonframes import pages
@@ -160,6 +162,9 @@ def _fetch_run(
     yield from part.proven(failures)
 
 
+_Task = tuple[int, "Future[Fetched]"]
+
+
 def _rescued(part: Growing) -> Iterator[Part]:
     """Prove what has come before an error, if the service still answers that much."""
     with suppress(TonframesError):
@@ -169,19 +174,37 @@ def _rescued(part: Growing) -> Iterator[Part]:
 def _ahead(client: Client, seqnos: range) -> Iterator[tuple[int, Future[Fetched]]]:
     """Ask for masterchain blocks in threads, and give them in order.
 
-    The network, and the decoding of JSON, which holds the interpreter, take turns this way.
+    The network, and the decoding of JSON, which holds the interpreter, take turns this way. The
+    threads are daemons, unlike those of an executor: who interrupts a fetch, or ends the program,
+    is not made to wait for what is under way.
     """
-    pool = ThreadPoolExecutor(WORKERS, thread_name_prefix="tonframes")
-    waiting: deque[tuple[int, Future[Fetched]]] = deque()
+    tasks: SimpleQueue[_Task | None] = SimpleQueue()
+    for _ in range(min(WORKERS, len(seqnos))):
+        Thread(target=_work, args=(client, tasks), name="tonframes", daemon=True).start()
+    waiting: deque[_Task] = deque()
     try:
         for seqno in seqnos:
-            waiting.append((seqno, pool.submit(fetch_seqno, client, seqno)))
+            waiting.append((seqno, Future()))
+            tasks.put(waiting[-1])
             if len(waiting) == AHEAD:
                 yield waiting.popleft()
-        yield from waiting
+        while waiting:
+            yield waiting.popleft()
     finally:
-        # What is under way ends by itself; nobody who interrupts is made to wait for it.
-        pool.shutdown(wait=False, cancel_futures=True)
+        for _, future in waiting:
+            future.cancel()
+        for _ in range(WORKERS):
+            tasks.put(None)
+
+
+def _work(client: Client, tasks: SimpleQueue[_Task | None]) -> None:
+    while (task := tasks.get()) is not None:
+        seqno, future = task
+        if future.set_running_or_notify_cancel():
+            try:
+                future.set_result(fetch_seqno(client, seqno))
+            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+                future.set_exception(error)
 
 
 # ── the result ───────────────────────────────────────────────────────────────────────────────────

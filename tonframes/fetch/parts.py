@@ -133,7 +133,13 @@ class Growing:
 
     def _doubt(self) -> _Doubt | None:
         """Look for what shows that something is missing; None if the part is proven."""
-        if None in self._links.values():
+        unshown = [seqno for seqno, links in self._links.items() if links is None]
+        if unshown and (self._before or len(unshown) < len(self._links)):
+            # A service that shows blocks has not ceased to.
+            return _Doubt(
+                "its blocks are not shown, unlike others", range(unshown[0], unshown[0] + 1)
+            )
+        if unshown:
             self._proof = "links"
             self._decode()
             gaps = unlinked(pages.concat(self._batches)["transactions"])
@@ -159,6 +165,9 @@ class Growing:
 
     def _begin(self) -> tuple[int, Tips]:
         """Give the first block to prove, and the last blocks of all shards before it."""
+        if self._start == 1:  # nothing is before the first of all
+            self._proof = "chain, but for the first block"
+            return 2, fetch_tips(self._client, 1)
         if self._before is None:
             try:
                 self._before = fetch_tips(self._client, self._start - 1)

@@ -8,8 +8,8 @@ Deployed services answer 200 with a part of the rows when their database interru
   blocks at its end, the chain of every shard must be closed; one missing block breaks it. Within
   a masterchain block Σ `tx_count` must be the number of its transactions.
 - "links", where only transactions are shown: every transaction names the account's one before it
-  (`prev_trans_hash`, `prev_trans_lt`). One missing between two others breaks it; one that is the
-  first or the last of its account within the range does not.
+  (`prev_trans_hash`, `prev_trans_lt`). One missing between two others of a file's range breaks
+  it; one that is the first or the last of its account there does not, and is not found out.
 """
 
 from __future__ import annotations

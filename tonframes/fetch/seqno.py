@@ -44,6 +44,10 @@ class Fetched:
         return sum(len(page.body.transactions or ()) for page in self.pages)
 
 
+class _EndlessError(Exception):
+    """Pages follow one another and bring nothing new."""
+
+
 def fetch_seqno(client: Client, seqno: int) -> Fetched:
     """Fetch all pages of one masterchain block, again while they do not add up.
 
@@ -59,6 +63,8 @@ def fetch_seqno(client: Client, seqno: int) -> Fetched:
     for attempt in range(ATTEMPTS):
         try:
             fetched = _fetch(client, seqno)
+        except _EndlessError as error:
+            fault = str(error)
         except RequestError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
@@ -127,7 +133,8 @@ def _pages(operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
         return page
 
     offset = 0
-    for _ in range(MOST_PAGES):
+    seen: set[object] = set()
+    while True:
         try:
             page = operation(seqno, parse, limit=MOST_ROWS, offset=offset)
         except RequestError as error:
@@ -138,11 +145,12 @@ def _pages(operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
         rows = max(len(getattr(page.body, name) or ()) for name in lists)
         if rows < MOST_ROWS:
             return
+        known = len(seen)
+        seen.update(row.hash for row in page.body.transactions or ())
+        seen.update((row.workchain, row.shard, row.seqno) for row in page.body.blocks or ())
+        if len(seen) == known or offset >= MOST_PAGES * MOST_ROWS:
+            raise _EndlessError(f"a full page at offset {offset} holds nothing new")
         offset += rows
-    raise IncompleteError(
-        f"masterchain block {seqno}: {MOST_PAGES} full pages came, and no end of them",
-        missing=[range(seqno, seqno + 1)],
-    )
 
 
 def _check_seqno(page: Page, seqno: int) -> None:

@@ -1,0 +1,153 @@
+"""How fast fetching is, and whether its memory stays where it is.
+
+Throughput: from a local service in a process of its own, without a limit of the rate; beside it
+the floor, which reads the same bodies one after the other and does nothing but `orjson.loads`.
+Both take turns within one run, so that noise meets both; what is printed are medians and their
+ratio. The promise: at most 1.5 times the floor.
+
+Memory: the peak of a process that fetches some masterchain blocks to the disk, and of one that
+fetches 100 times as many. The promise: at most 1.2 times.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import time
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
+
+import orjson
+import requests
+
+import tonframes as tf
+from tonframes import pages, schema
+from tonframes.ranges import ranges
+from tonframes.store import Store
+from tonframes.synthetic import Chain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Masterchain blocks and the transactions of each: as busy as the real chain is, and small ones.
+BUSY, SMALL = (60, 250), (1000, 20)
+ROUNDS = 7
+FEW = 10
+
+
+def make(path: Path, blocks: int, transactions: int) -> range:
+    """Make a store of a synthetic chain, some masterchain blocks at a time."""
+    chain = Chain(seed=2, transactions_per_block=transactions)
+    store = Store(path)
+    store.claim("-217", "synthetic")
+    start = chain.seqno + 1
+    for _ in range(0, blocks, 20):
+        bodies = [json.dumps(chain.next_block()).encode() for _ in range(20)]
+        read = [pages.read(schema.BLOCKS_BODY, body) for body in bodies]
+        tables = pages.stamped(pages.in_order(pages.blocks_tables(read)), datetime.now(UTC))
+        seqnos = ranges(tables["blocks"]["mc_block_seqno"].to_pylist())
+        store.write_blocks(tables, seqnos, proof="synthetic")
+    return range(start, start + blocks)
+
+
+@contextmanager
+def serving(path: Path) -> Iterator[str]:
+    """Serve a store in a process of its own."""
+    command = [sys.executable, "-m", "tonframes", "serve", str(path), "--port", "0"]
+    with subprocess.Popen(
+        [*command, "--dialect", "service"], stdout=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+def floor(url: str, seqnos: range) -> int:
+    """Read what a fetch reads, and take it for JSON; count the transactions."""
+    count = 0
+    with requests.Session() as session:
+        for seqno in seqnos:
+            page = {"seqno": seqno, "limit": 1000, "offset": 0, "sort": "asc"}
+            for operation in ("masterchainBlockShards", "transactionsByMasterchainBlock"):
+                answer = session.get(f"{url}/api/v3/{operation}", params=page, timeout=60)
+                count += len(orjson.loads(answer.content).get("transactions", ()))
+    return count
+
+
+def fetch(url: str, seqnos: range, store: Path) -> int:
+    """Fetch to the disk; count the transactions by the footers."""
+    with tf.Client(url) as client:
+        tf.fetch_blocks(seqnos, client=client, store=store, progress=False)
+    return Store(store).count("transactions", (seqnos,))
+
+
+def show_throughput(folder: Path) -> None:
+    """Print transactions per second beside the floor's."""
+    seqnos = make(folder / "busy", *BUSY)
+    times: dict[str, list[float]] = {"floor": [], "fetch": []}
+    with serving(folder / "busy") as url:
+        expected = floor(url, seqnos)  # the service keeps what it has encoded once
+        for number in range(ROUNDS):
+            store = folder / f"fetched-{number}"
+            for name, call in {
+                "floor": lambda: floor(url, seqnos),
+                "fetch": lambda store=store: fetch(url, seqnos, store),
+            }.items():
+                start = time.perf_counter()
+                count = call()
+                times[name].append(time.perf_counter() - start)
+                if count != expected:
+                    raise SystemExit(f"{name}: {count} transactions, expected {expected}")
+    print(f"\n{len(seqnos)} masterchain blocks of {BUSY[1]} transactions, from a local service")
+    for name, seconds in times.items():
+        print(f"  {name:<42}{expected / median(seconds):10.0f} transactions/s")
+    ratio = median(times["fetch"]) / median(times["floor"])
+    print(f"  {'fetch beside the floor':<42}{ratio:10.2f} times")
+
+
+def show_peak(url: str, start: int, stop: int, store: str) -> None:
+    """Fetch, in a process of its own, and print its peak of memory in bytes."""
+    fetch(url, range(start, stop), Path(store))
+    # Not getrusage: Linux counts what the parent had when it started this process as well.
+    [peak] = re.findall(r"VmHWM:\s+(\d+) kB", Path("/proc/self/status").read_text("ascii"))
+    print(int(peak) * 1024)
+
+
+def peak(url: str, seqnos: range, store: Path) -> int:
+    """Give the peak of memory of a process that fetches these."""
+    arguments = (url, seqnos.start, seqnos.stop, str(store))
+    code = f"import {Path(__file__).stem} as b; b.show_peak(*{arguments!r})"
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parent,
+    )
+    return int(output.stdout)
+
+
+def show_memory(folder: Path) -> None:
+    """Print the peaks of a short and of a long fetch."""
+    seqnos = make(folder / "small", *SMALL)
+    with serving(folder / "small") as url:
+        few = peak(url, seqnos[:FEW], folder / "few")
+        many = peak(url, seqnos[: 100 * FEW], folder / "many")
+    print("\npeak memory of fetching to the disk")
+    print(f"  {f'{FEW} masterchain blocks':<42}{few / 2**20:10.1f} MiB")
+    print(
+        f"  {f'{100 * FEW} masterchain blocks':<42}{many / 2**20:10.1f} MiB {many / few:8.2f} times"
+    )
+
+
+if __name__ == "__main__":
+    with TemporaryDirectory() as folder:
+        show_throughput(Path(folder))
+        show_memory(Path(folder))
