@@ -35,7 +35,7 @@ bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_fetch.py
 
 soak: .venv/.dev
-	HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600
+	SOAK_SEEDS=200 HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600
 
 sample: .venv/.library
 	rm -rf data/sample

@@ -4,6 +4,7 @@ import copy
 import json
 from itertools import combinations
 
+import numpy as np
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
@@ -251,10 +252,14 @@ def test_arrow_dtypes_on_demand(made):
         assert len(frame) == len(getattr(parsed, name))
 
 
-def test_a_frame_is_made_once_as_an_attribute_and_anew_by_frame(made):
+def test_a_frame_is_made_once_and_everybody_has_it_to_himself(made):
     parsed = parse_blocks(made[3][2])
-    assert parsed.transactions is parsed.transactions
-    assert parsed.frame("transactions") is not parsed.frame("transactions")
+    mine, yours = parsed.transactions, parsed.transactions
+    # One conversion: the columns share their memory until somebody writes to them.
+    assert np.shares_memory(mine["lt"].to_numpy(), yours["lt"].to_numpy())
+    mine["lt"] = 0
+    assert_frame_equal(parsed.transactions, yours)
+    assert_frame_equal(parsed.frame("transactions"), yours)
 
 
 @pytest.mark.parametrize("name", ["accounts", "", "Transactions"])
