@@ -520,7 +520,6 @@ def test_f12_what_was_before_the_service_began_is_said(lab):
     assert (caught.value.status, caught.value.retryable) == (404, False)
 
 
-@pytest.mark.xfail(reason="_absence gives up when masterchainInfo fails")
 def test_f13_where_the_service_ends_is_not_told_for_a_while(lab):
     lab.service.inject(absent, SHARDS, seqno=HIT, times=2)
     lab.service.inject(absent, INFO, times=2)
@@ -528,7 +527,6 @@ def test_f13_where_the_service_ends_is_not_told_for_a_while(lab):
     assert lab.service.met == 4
 
 
-@pytest.mark.xfail(reason="a 404 of masterchainInfo makes the host's name the network")
 def test_f13_which_network_it_is_is_not_told_for_a_while(lab):
     lab.service.inject(absent, INFO, times=2)
     lab.comes_whole()
@@ -666,7 +664,6 @@ for _ in range(20):
 """
 
 
-@pytest.mark.xfail(reason="pages._decoder makes decoders in several threads at once")
 def test_f49_the_first_bodies_come_to_several_threads_at_once():
     """While one thread makes a decoder of msgspec, another that uses it half made crashes."""
     body = json.dumps(tf.synthetic_blocks(1, transactions_per_block=6)[0]).encode()

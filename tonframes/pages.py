@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
-from functools import cache
 from itertools import chain
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, get_args
@@ -21,13 +20,13 @@ import pyarrow.compute as pc
 from tonframes import codec, schema, tolerant
 from tonframes.errors import DecodeError, shorten, warn
 from tonframes.kinds import OBJECT, REFUSALS, Dialect
-from tonframes.record import Loose, Rows
+from tonframes.record import Loose, Record, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
 
-    from tonframes.record import Record, Table
+    from tonframes.record import Table
     from tonframes.tolerant import Extra
 
 Tables = dict[str, pa.Table]
@@ -52,7 +51,7 @@ def read(record: Record, body: bytes) -> Page:
         The body is not JSON, or not of the form that the schema declares.
     """
     try:
-        page = Page(record, body, _decoder(record).decode(body), {})
+        page = Page(record, body, _DECODERS[record].decode(body), {})
     except REFUSALS:
         page = _read_tolerantly(record, body)
     lists = [member.key for member in record.members if isinstance(member, Rows)]
@@ -64,9 +63,12 @@ def read(record: Record, body: bytes) -> Page:
     return page
 
 
-@cache
-def _decoder(record: Record) -> msgspec.json.Decoder[Any]:
-    return msgspec.json.Decoder(record.struct)
+# Made with the module: msgspec crashes when one thread uses a type that another is still making
+# a decoder of, and the first bodies often come to several threads at once.
+_DECODERS: dict[Record, msgspec.json.Decoder[Any]] = {
+    record: msgspec.json.Decoder(record.struct)
+    for record in (schema.BLOCKS_BODY, schema.ACCOUNTS_BODY)
+}
 
 
 def _read_tolerantly(record: Record, body: bytes) -> Page:

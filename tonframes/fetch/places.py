@@ -37,6 +37,9 @@ Where = str | PathLike[str] | _Default | None
 Asked = Client | Literal["offline"] | None
 Seqnos = range | Iterable[int]
 
+#: How often a 404 about the service itself is not believed, and the seconds in between.
+REPEATED, PAUSE = 2, 0.2
+
 _NETWORKS = {-239: "mainnet", -3: "testnet"}
 
 
@@ -53,6 +56,9 @@ class Info(msgspec.Struct):
 
     last: Known
     first: Known | None = None
+
+
+_decode_info = msgspec.json.Decoder(Info).decode
 
 
 def default_store(service: str) -> Path:
@@ -96,13 +102,24 @@ def place_of(store: Where, service: str) -> Store | None:
 
 
 def info(client: Client) -> Info:
-    """Ask which masterchain blocks the service holds."""
+    """Ask which masterchain blocks the service holds.
+
+    A 404 is believed only when it is repeated: deployed services also answer so when their
+    database interrupts them, and some services have no such operation.
+    """
+    for _ in range(REPEATED):
+        try:
+            return client.masterchain_info(_info)
+        except RequestError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            client.wait(PAUSE)
     return client.masterchain_info(_info)
 
 
 def _info(body: bytes) -> Info:
     try:
-        return msgspec.json.decode(body, type=Info)
+        return _decode_info(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         expected = "the first and the last masterchain block"
         raise DecodeError("$.last", expected, shorten(str(error))) from None

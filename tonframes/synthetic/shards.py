@@ -186,6 +186,8 @@ class Layout:
         counts = rng.choices(list(BLOCKS), list(BLOCKS.values()), k=len(self.shards))
         if self.turn == SPLIT or not any(counts):  # the parent has to announce its split
             counts[0] = max(1, counts[0])
+        if self.turn == SPLIT + 1:  # the masterchain takes in both halves at once
+            counts[:2] = [max(1, count) for count in counts[:2]]
         return [
             shard for shard, count in zip(self.shards, counts, strict=True) for _ in range(count)
         ]
