@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 .PHONY: demo test check format bench sample soak clean
 
-demo: .venv/.library
+demo: .venv/.base
 	rm -rf build/demo
 	$(BIN)/tonframes demo --store build/demo
 
@@ -37,7 +37,7 @@ bench: .venv/.dev
 soak: .venv/.dev
 	SOAK_SEEDS=200 HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600
 
-sample: .venv/.library
+sample: .venv/.base
 	rm -rf data/sample
 	$(BIN)/python -c "from tonframes.sample import write_sample; write_sample('data/sample')"
 	rm -f data/sample/.lock*
@@ -52,10 +52,10 @@ clean:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	touch $@
 
-.venv/.library: .venv/.python pyproject.toml constraints.txt
+.venv/.base: .venv/.python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable .
 	touch $@
 
 .venv/.dev: .venv/.python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@ .venv/.library
+	touch $@ .venv/.base
