@@ -2,6 +2,7 @@ import base64
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
 from hypothesis import given, settings
@@ -91,6 +92,11 @@ BAD = [
     ("addr_none", "service prints this"),
     ("addr_extern", "service prints this"),
     ("addr_var", "service prints this"),
+    (f"{BOUNCEABLE}\n", "strip the blanks"),
+    (ZERO[2:].lower(), "write the workchain before these hex digits, 0:"),
+    (RAW.replace(":", "%3A"), "percent-encoded"),
+    (f"ton://transfer/{BOUNCEABLE}", "cut the address out"),
+    ("foundation.ton", "it is a domain"),
     ("\ud800" * 48, "alphabets"),
     ("x" * 1000, "1000 characters"),
 ]
@@ -105,6 +111,8 @@ KINDS = {
     "category": lambda values: pd.Series(values, dtype="str").astype("category"),
     "arrow string": lambda values: pd.Series(values, dtype=pd.ArrowDtype(pa.string())),
     "arrow view": lambda values: pd.Series(values, dtype=pd.ArrowDtype(pa.string_view())),
+    "polars": lambda values: pl.Series("account", values, pl.String),
+    "polars category": lambda values: pl.Series("account", values, pl.Categorical),
     "Array": lambda values: pa.array(values, pa.string()),
     "Array large": lambda values: pa.array(values, pa.large_string()),
     "Array view": lambda values: pa.array(values, pa.string_view()),
@@ -275,6 +283,14 @@ def test_a_series_keeps_index_name_and_attrs():
     assert (result.name, result.attrs) == ("account", {"unit": ""})
 
 
+def test_a_series_of_polars_keeps_its_name_and_names_the_place_of_what_is_wrong():
+    column = pl.Series("account", [RAW, None, NON_BOUNCEABLE])
+    assert to_raw(column).equals(pl.Series("account", [RAW, None, RAW]), check_names=True)
+    with pytest.raises(ValueError, match=r"^position 1: 'junk'"):
+        to_friendly(pl.Series([RAW, "junk"]))
+    assert to_raw(pl.Series([None, None])).to_list() == [None, None]
+
+
 def test_nulls_of_objects_stay_what_they_are():
     column = pd.Series([None, float("nan"), pd.NA, RAW], dtype=object)
     result = to_friendly(column)
@@ -342,6 +358,9 @@ def test_read_only_input_is_fine():
         (pa.array([[RAW]]), "list<item: string>"),
         (pa.array([RAW.encode()]), "binary"),
         (pa.chunked_array([[1]]), "int64"),
+        (pl.Series([1]), "int64"),
+        (pl.Series([RAW.encode()]), "binary"),
+        (pl.DataFrame({"account": [RAW]}), "DataFrame is neither"),
     ],
 )
 def test_what_holds_no_strings_is_a_type_error(column, message):

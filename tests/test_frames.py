@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 from strategies import dump, least, said
 
+import tonframes as tf
 from tonframes import Accounts, Blocks, describe, parse_accounts, parse_blocks, schema
 from tonframes.errors import DecodeError
+from tonframes.frames import parse_account_states, parse_transactions
 from tonframes.kinds import Json
 from tonframes.synthetic import Chain, synthetic_blocks
 
@@ -174,9 +176,6 @@ def test_seqnos_are_those_that_occur():
     ]
     blocks = parse_blocks({"transactions": trees})
     assert blocks.seqnos == (range(5, 8), range(9, 10))
-    assert repr(blocks) == (
-        "<masterchain blocks 5:8, 9: 4 transactions, 0 messages, 0 address_book; from a body>"
-    )
 
 
 # ── dtypes ───────────────────────────────────────────────────────────────────────────────────────
@@ -231,7 +230,21 @@ def test_pandas_reads_the_written_files_as_the_same_frames(made, tmp_path):
         parsed.write(tmp_path / str(number))
         for name in parsed.names:
             read = pd.read_parquet(tmp_path / str(number) / f"{name}.parquet")
+            assert len(read)
             assert_frame_equal(read, getattr(parsed, name))
+
+
+def test_pandas_reads_what_a_view_of_a_store_writes_as_the_same_frames(tmp_path):
+    seen = set()
+    for view in (tf.read_blocks(tf.sample()), tf.read_accounts(tf.sample())):
+        view.write(tmp_path)
+        for name in view.names:
+            read = pd.read_parquet(tmp_path / f"{name}.parquet")
+            assert len(read)
+            assert dtypes(read) == {c.name: c.dtype for c in schema.TABLES[name].columns}
+            assert_frame_equal(read, getattr(view, name))
+            seen.add(name)
+    assert seen == set(schema.TABLES)
 
 
 def test_written_files_carry_units_and_meanings(tmp_path):
@@ -301,19 +314,17 @@ def test_what_is_derived_is_said_to_be():
     assert not frame.derived[["value", "decoded", "has_init_state", "body"]].any()
 
 
-def test_accounts_say_what_they_are():
+@pytest.mark.parametrize("name", schema.TABLES)
+def test_meanings_are_short_enough_to_be_read(name):
+    frame = describe(name)
+    assert frame["meaning"].str.len().max() <= 100
+    assert frame["column"].is_unique
+
+
+def test_accounts_of_a_body_were_found_at_no_known_time():
     accounts = parse_accounts({"accounts": [{"address": "0:00"}], "address_book": {"0:00": {}}})
-    assert repr(accounts) == (
-        "<account states: 1 accounts, 1 address_book, 0 metadata; from a body>"
-    )
-    assert "<code>.accounts</code>" in accounts._repr_html_()
     assert accounts.accounts.found.tolist() == [True]
     assert accounts.accounts.fetched_at.isna().all()
-
-
-def test_html_of_a_source_is_escaped():
-    accounts = Accounts({}, source="<script>")
-    assert "<script>" not in accounts._repr_html_()
 
 
 def test_accounts_that_were_not_found_are_not_written_back():
@@ -322,3 +333,91 @@ def test_accounts_that_were_not_found_are_not_written_back():
     index = table.schema.get_field_index("found")
     table = table.set_column(index, table.schema.field(index), [[True, False]])
     assert json.loads(Accounts({"accounts": table}).to_json())["accounts"] == [{"address": "a"}]
+
+
+# ── records one by one ───────────────────────────────────────────────────────────────────────────
+
+
+def test_transactions_one_by_one_are_the_body(made):
+    _, _, body = made[3]
+    rows = json.loads(body)["transactions"]
+    book = json.loads(body)["address_book"]
+    whole = parse_blocks(body)
+    for records in (rows, map(json.dumps, rows), (dump(row) for row in rows), tuple(rows)):
+        parsed = parse_transactions(records, address_book=book)
+        for name in ("transactions", "messages", "address_book"):
+            bare = [c.name for c in schema.TABLES[name].columns if not isinstance(c.kind, Json)]
+            assert parsed.arrow(name).select(bare).equals(whole.arrow(name).select(bare)), name
+        assert parsed.seqnos == whole.seqnos
+        assert len(parsed.blocks) == 0
+
+
+def test_account_states_one_by_one_are_the_body(made):
+    _, _, body = made[-1]
+    tree = json.loads(body)
+    parsed = parse_account_states(
+        tree["accounts"], address_book=tree["address_book"], metadata=tree["metadata"]
+    )
+    for name in parsed.names:
+        assert_frame_equal(getattr(parsed, name), getattr(parse_accounts(tree), name))
+
+
+def test_no_records_make_empty_tables():
+    assert parse_transactions([]).transactions.shape == (0, 100)
+    assert parse_account_states(iter(())).accounts.shape == (0, 18)
+
+
+def test_lines_of_a_file_are_records(made, tmp_path):
+    rows = json.loads(made[3][2])["transactions"]
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with (tmp_path / "rows.jsonl").open() as lines:
+        assert len(parse_transactions(lines).transactions) == len(rows)
+
+
+GOOD = {"address": "0:00"}
+
+
+@pytest.mark.parametrize(
+    ("record", "path"),
+    [
+        ({}, "$.accounts[2].address"),
+        ({"address": 7}, "$.accounts[2].address"),
+        ({"address": "0:00", "balance": 7}, "$.accounts[2].balance"),
+        ({"address": {1, 2}}, "$.accounts[2]"),
+        ({"address": float("nan")}, "$.accounts[2]"),
+        ("", "$.accounts[2]"),
+        ("\n", "$.accounts[2]"),
+        ('{"address": "0:00"', "$.accounts[2]"),
+        ('{"address": "0:00"}, {"address": "0:01"}', "$.accounts[2]"),
+        ('{"address": "0:00"}]', "$.accounts[2]"),
+        ("\ud800", "$.accounts[2]"),
+        (b'{"address": "\xff"}', "$.accounts[2].address"),
+        ("[]", "$.accounts[2]"),
+        (7, "$.accounts[2]"),
+        (None, "$.accounts[2]"),
+    ],
+)
+def test_an_error_names_the_record(record, path):
+    with pytest.raises(DecodeError) as caught:
+        parse_account_states([GOOD | {"address": "a"}, json.dumps(GOOD), record])
+    assert caught.value.path == path
+
+
+def test_pieces_of_json_do_not_become_one_record():
+    with pytest.raises(DecodeError) as caught:
+        parse_account_states(['{"address": "0:00"', '"balance": "7"}'])
+    assert caught.value.path == "$.accounts[0]"
+
+
+@pytest.mark.parametrize("records", [{"transactions": []}, '{"transactions": []}', b"[]", None, 7])
+@pytest.mark.parametrize("parse", [parse_transactions, parse_account_states])
+def test_a_whole_body_is_no_iterable_of_records(parse, records):
+    with pytest.raises(TypeError, match="parse_blocks and parse_accounts take a whole body"):
+        parse(records)
+
+
+@given(data=st.data())
+def test_any_records_of_the_declared_form_are_the_body(data):
+    tree = data.draw(strategies.objects(schema.TRANSACTION, odd=False))
+    body = dump({"transactions": [tree]})
+    assert parse_transactions([dump(tree)]).to_json() == parse_blocks(body).to_json()

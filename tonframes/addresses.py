@@ -19,6 +19,7 @@ import string
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, overload
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -29,6 +30,7 @@ from tonframes.errors import shorten
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from narwhals.typing import IntoSeries
     from numpy.typing import NDArray
 
     Bytes = NDArray[np.uint8]
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     Writer = Callable[[Bytes], tuple[Bytes, NDArray[np.int64]]]
 
 #: pyarrow ships no types: a type checker takes its arrays for `Any`, which fits the bound.
-Column = TypeVar("Column", bound="pd.Series[Any] | np.ndarray[Any, Any] | list[Any]")
+Column = TypeVar("Column", bound="pd.Series[Any] | np.ndarray[Any, Any] | list[Any] | IntoSeries")
 
 _HEX_LENGTH, _FRIENDLY_LENGTH, _ACCOUNT_LENGTH = 64, 48, 33
 _TAG, _TAG_MASK = 0x11, 0x3F  # beside the mask: 0x40 do not bounce, 0x80 test networks only
@@ -59,7 +61,7 @@ def to_raw(address: str | Column) -> str | Column:
     ----------
     address
         An address in any form, or a column of them, forms mixed as they come: a list of str, a
-        numpy array, a pandas Series, a pyarrow Array or ChunkedArray.
+        numpy array, a pandas or polars Series, a pyarrow Array or ChunkedArray.
 
     Returns
     -------
@@ -168,9 +170,25 @@ def _parse(text: str) -> bytes:
         else:
             return body[1 : 1 + _ACCOUNT_LENGTH]
     raise ValueError(
-        f"{shorten(text)} is not the address of an account: {fault}. Accepted are the raw form "
-        "(0:, then 64 hex digits) and the user-friendly one (48 characters of base64 or base64url)."
+        f"{shorten(text)} is not the address of an account: {fault}{_advice(text)}. Accepted are "
+        "the raw form (0:, then 64 hex digits) and the user-friendly one (48 characters of base64 "
+        "or base64url)."
     )
+
+
+def _advice(text: str) -> str:
+    """Say what to do about something that is nearly an address, or leads to one."""
+    if text != text.strip():
+        return "; strip the blanks around it"
+    if len(text) == _HEX_LENGTH and set(string.hexdigits).issuperset(text):
+        return ": write the workchain before these hex digits, 0: or (masterchain) -1:"
+    if "://" in text:
+        return "; it is a link: cut the address out of it"
+    if "%" in text:
+        return "; it is percent-encoded: use urllib.parse.unquote"
+    if text.endswith((".ton", ".t.me")):
+        return "; it is a domain: address books say of which account"
+    return ""
 
 
 # Columns: every kind becomes Arrow and goes back.
@@ -196,11 +214,21 @@ def _convert(column: Column, write: Writer) -> Column:
     elif isinstance(column, list):
         result = _convert_numpy(np.fromiter(column, object, len(column)), write).tolist()
     else:
+        result = _convert_series(column, write)
+    return cast("Column", result)
+
+
+def _convert_series(column: Any, write: Writer) -> Any:
+    """Rewrite a series of polars, or of another library that narwhals knows."""
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    if not isinstance(series, nw.Series):
         raise TypeError(
             f"{type(column).__name__} is neither a str nor a column of them: give a list, a numpy "
-            "array, a pandas Series, or a pyarrow Array or ChunkedArray"
+            "array, a pandas or polars Series, or a pyarrow Array or ChunkedArray"
         )
-    return cast("Column", result)
+    table = pa.table({"address": _convert_arrow(series.to_arrow(), write)})
+    made = nw.from_arrow(table, backend=series.implementation).get_column("address")
+    return made.alias(series.name).to_native()
 
 
 def _convert_numpy(column: NDArray[Any], write: Writer) -> NDArray[Any]:

@@ -2,145 +2,35 @@
 
 from __future__ import annotations
 
-import html
 import json
-from abc import ABC, abstractmethod
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from tonframes import pages, schema
 from tonframes.errors import DecodeError, shorten
+from tonframes.kinds import REFUSALS
 from tonframes.ranges import ranges, spell
 from tonframes.record import api_path
+from tonframes.tableset import TableSet
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from os import PathLike
+    from collections.abc import Callable
 
     from tonframes.kinds import Dialect
+    from tonframes.tableset import Unread
 
 Body = bytes | str | dict[str, Any]
-DtypeBackend = Literal["tonframes", "pyarrow"]
+
+#: Ranges of seqnos that a title names.
+_NAMED = 3
 
 
-class _Frames(ABC):
-    """Tables by name, each read and made into a frame on first use."""
-
-    names: ClassVar[tuple[str, ...]]
-
-    def __init__(
-        self,
-        tables: Mapping[str, pa.Table | Callable[[], pa.Table]],
-        *,
-        extra: str | None = None,
-        source: str = "a body",
-    ) -> None:
-        self._tables = dict(tables)
-        self._frames: dict[str, pd.DataFrame] = {}
-        self.extra = extra
-        """Keys of the bodies themselves that the schema does not know, as JSON text."""
-        self.source = source
-        """Where the tables come from, in words."""
-
-    def arrow(self, name: str) -> pa.Table:
-        """Give a table as Arrow, without going through pandas.
-
-        Parameters
-        ----------
-        name
-            One of `names`.
-
-        Returns
-        -------
-        A table with the schema of `describe(name)`; units and meanings are in the field metadata.
-        A table that the answer does not show (a specified service shows no blocks) is empty.
-        """
-        if name not in self.names:
-            raise ValueError(f"no table {name!r} here: there are {', '.join(self.names)}")
-        table = self._tables.get(name)
-        if callable(table):
-            table = table()
-        return schema.TABLES[name].schema.empty_table() if table is None else table
-
-    def frame(self, name: str, *, dtype_backend: DtypeBackend = "tonframes") -> pd.DataFrame:
-        """Give a table as a new pandas DataFrame.
-
-        Parameters
-        ----------
-        name
-            One of `names`.
-        dtype_backend
-            "tonframes": numpy int64 and bool for columns that are always filled, Int64 and
-            boolean for others, str, and datetime64[us, UTC]. "pyarrow": Arrow dtypes, which
-            cost a third of the time to make.
-        """
-        table = self.arrow(name)
-        if dtype_backend == "pyarrow":
-            arrow: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
-            return arrow
-        if dtype_backend != "tonframes":
-            raise ValueError(f'dtype_backend is "tonframes" or "pyarrow", not {dtype_backend!r}')
-        frame: pd.DataFrame = table.to_pandas()
-        return frame
-
-    def _frame(self, name: str) -> pd.DataFrame:
-        if name not in self._frames:
-            self._frames[name] = self.frame(name)
-        # A copy that costs nothing until it is written to (pandas' copy on write): what a user
-        # does to a frame is not seen by who asks for it next.
-        return self._frames[name].copy(deep=False)
-
-    def _count(self, name: str) -> int:
-        table = self._tables[name]
-        return len(table) if hasattr(table, "__len__") else len(self.arrow(name))
-
-    @abstractmethod
-    def to_json(self, *, dialect: Dialect = "service") -> bytes:
-        """Write the body back."""
-
-    @abstractmethod
-    def _title(self) -> str:
-        """Say what this is, on one line."""
-
-    def write(self, path: str | PathLike[str]) -> None:
-        """Write one Parquet file per table into a folder, for other programs.
-
-        `pandas.read_parquet(path / "transactions.parquet")` gives the same frame with the same
-        dtypes. The folder is no store: `fetch_blocks(..., store=path)` makes one.
-
-        Parameters
-        ----------
-        path
-            A folder; made if it is not there. Files of the same names are replaced.
-        """
-        folder = Path(path)
-        if (folder / "network.json").exists():
-            raise ValueError(f"{folder} is a store: write into another folder")
-        folder.mkdir(parents=True, exist_ok=True)
-        for name in self._tables:
-            pq.write_table(self.arrow(name), folder / f"{name}.parquet", compression="zstd")
-
-    def __repr__(self) -> str:
-        counts = (f"{self._count(name):,} {name}" for name in self._tables)
-        return f"<{self._title()}: {', '.join(counts)}; from {self.source}>"
-
-    def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td><code>.{name}</code></td><td>{self._count(name):,} rows</td>"
-            f"<td>{len(schema.TABLES[name].columns)} columns</td></tr>"
-            for name in self._tables
-        )
-        title, source = html.escape(self._title()), html.escape(self.source)
-        return f"<div><b>{title}</b> from {source}<table>{rows}</table></div>"
-
-
-class Blocks(_Frames):
+class Blocks(TableSet):
     """Transactions of masterchain blocks, with their messages and, where shown, their blocks.
 
     Made by `fetch_blocks`, `read_blocks` and `parse_blocks`.
@@ -160,13 +50,14 @@ class Blocks(_Frames):
 
     def __init__(
         self,
-        tables: Mapping[str, pa.Table | Callable[[], pa.Table]],
+        tables: Mapping[str, pa.Table | Unread | Callable[[], pa.Table]],
         *,
         extra: str | None = None,
         source: str = "a body",
+        proof: str | None = None,
         seqnos: tuple[range, ...] | None = None,
     ) -> None:
-        super().__init__(tables, extra=extra, source=source)
+        super().__init__(tables, extra=extra, source=source, proof=proof)
         self._seqnos = seqnos
 
     @property
@@ -220,10 +111,12 @@ class Blocks(_Frames):
         return _with_extra(body, self.extra)
 
     def _title(self) -> str:
-        return f"masterchain blocks {spell(self.seqnos) or '(none)'}"
+        seqnos = self.seqnos
+        more = f" and {len(seqnos) - _NAMED:,} more ranges" if len(seqnos) > _NAMED else ""
+        return f"masterchain blocks {spell(seqnos[:_NAMED]) or '(none)'}{more}"
 
 
-class Accounts(_Frames):
+class Accounts(TableSet):
     """States of accounts, as a service knew them at the moment `fetched_at`.
 
     Made by `fetch_accounts`, `read_accounts` and `parse_accounts`.
@@ -341,6 +234,107 @@ def parse_accounts(body: Body) -> Accounts:
     return Accounts(pages.accounts_tables([page]), extra=pages.body_extra([page]))
 
 
+def parse_transactions(
+    records: Iterable[Body], *, address_book: Mapping[str, Any] | None = None
+) -> Blocks:
+    """Turn transactions that you already have, one record each, into frames.
+
+    Parameters
+    ----------
+    records
+        Transactions as the service shows them, messages inside: dicts, or the bytes or texts of
+        JSON objects, as the lines of a file are. An iterator is used up.
+    address_book
+        Address to entry, as in an answer.
+
+    Returns
+    -------
+    Blocks, with rows in the order of the records, and without the table of blocks.
+
+    Raises
+    ------
+    DecodeError
+        A record is not of the declared form: the path `$.transactions[3]` names the fourth.
+
+    Warns
+    -----
+    TonframesWarning
+        As from `parse_blocks`.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> body = tf.read_blocks(tf.sample(), [90_000_000]).to_json(dialect="specification")
+    >>> records = json.loads(body)["transactions"]
+    >>> len(parse_transactions(records).transactions)
+    25
+    >>> parse_transactions(['{"account": "0:00"}'])
+    Traceback (most recent call last):
+    tonframes.errors.DecodeError: $.transactions[0].hash: expected a string, found nothing
+    """
+    return parse_blocks(_body("transactions", records, {"address_book": address_book}))
+
+
+def parse_account_states(
+    records: Iterable[Body],
+    *,
+    address_book: Mapping[str, Any] | None = None,
+    metadata: Mapping[str, Any] | None = None,
+) -> Accounts:
+    """Turn account states that you already have, one record each, into frames.
+
+    Parameters
+    ----------
+    records
+        Account states as the service shows them: dicts, or the bytes or texts of JSON objects.
+    address_book, metadata
+        Address to entry, as in an answer.
+
+    Returns
+    -------
+    Accounts, with rows in the order of the records; `fetched_at` is null.
+
+    Raises
+    ------
+    DecodeError
+        A record is not of the declared form: the path `$.accounts[3]` names the fourth.
+
+    Examples
+    --------
+    >>> states = parse_account_states([{"address": "0:00", "balance": "7"}, '{"address": "0:01"}'])
+    >>> states.accounts.balance.to_list()
+    [7, <NA>]
+    """
+    entries = {"address_book": address_book, "metadata": metadata}
+    return parse_accounts(_body("accounts", records, entries))
+
+
+def _body(name: str, records: Iterable[Body], entries: Mapping[str, Any]) -> bytes:
+    """Put records together to the body that they might have come in."""
+    whole = isinstance(records, str | bytes | bytearray | memoryview | Mapping)
+    if whole or not isinstance(records, Iterable):
+        raise TypeError(
+            f"records are an iterable of {name}, not {shorten(records)}; parse_blocks and "
+            "parse_accounts take a whole body"
+        )
+    rows = [_record(record, f"$.{name}[{i}]") for i, record in enumerate(records)]
+    maps = [
+        b',"%b":%b' % (key.encode(), _bytes(dict(entry), f"$.{key}"))
+        for key, entry in entries.items()
+        if entry is not None
+    ]
+    return b'{"%b":[%b]%b}' % (name.encode(), b",".join(rows), b"".join(maps))
+
+
+def _record(record: Body, path: str) -> bytes:
+    """Give a record as bytes, which are JSON by themselves."""
+    token = _bytes(record, path)
+    try:
+        return bytes(msgspec.json.decode(token, type=msgspec.Raw))
+    except REFUSALS as malformed:
+        raise DecodeError(path, "JSON", f"{shorten(token)} ({malformed})") from None
+
+
 def describe(table: str) -> pd.DataFrame:
     """Tell what the columns of a table are.
 
@@ -354,6 +348,13 @@ def describe(table: str) -> pd.DataFrame:
     One row a column: `column`, `dtype` (pandas), `unit`, `meaning`, `api_path` (where it stands
     in the API's object, "" if it does not) and `derived` (computed from `api_path`'s neighbours,
     never written back by `to_json`).
+
+    Notes
+    -----
+    pandas cuts long frames and long cells when it shows them; to see everything::
+
+        with pd.option_context("display.max_rows", None, "display.max_colwidth", None):
+            display(tf.describe("transactions"))
 
     Examples
     --------
@@ -388,7 +389,7 @@ def _with_extra(body: dict[str, Any], extra: str | None) -> bytes:
     return pages.insert(token, msgspec.json.decode(extra, type=dict[str, msgspec.Raw]))
 
 
-def _bytes(body: Body) -> bytes:
+def _bytes(body: Body, path: str = "$") -> bytes:
     """Give a body as bytes; parsed JSON is written exactly, or refused."""
     if isinstance(body, bytes | bytearray | memoryview):
         return bytes(body)
@@ -396,4 +397,4 @@ def _bytes(body: Body) -> bytes:
         text = body if isinstance(body, str) else json.dumps(body, allow_nan=False)
         return text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise DecodeError("$", "JSON", f"{shorten(body)} ({error})") from None
+        raise DecodeError(path, "JSON", f"{shorten(body)} ({error})") from None

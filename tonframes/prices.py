@@ -15,6 +15,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: The most gas that one transaction of an ordinary account may use: the same in every row.
+GAS_LIMIT = 1_000_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices:
@@ -58,7 +61,7 @@ class Prices:
     flat_gas_limit: int
     flat_gas_price: int
     gas_price: int
-    gas_limit: int = 1_000_000
+    gas_limit: int = GAS_LIMIT
     special_gas_limit: int = 1_000_000
     gas_credit: int = 10_000
     freeze_due_limit: int = 100_000_000

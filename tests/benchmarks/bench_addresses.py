@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 
 from tonframes.addresses import to_friendly, to_raw
@@ -16,6 +17,7 @@ from tonframes.addresses import to_friendly, to_raw
 KINDS: dict[str, Callable[[pa.Array], object]] = {
     "pyarrow": lambda column: column,
     "pandas str": lambda column: pd.Series(column.to_pandas(), dtype="str"),
+    "polars": pl.Series,
     "numpy object": lambda column: column.to_numpy(zero_copy_only=False),
     "numpy U": lambda column: column.to_numpy(zero_copy_only=False).astype(str),
     "list": lambda column: column.to_pylist(),

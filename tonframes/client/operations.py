@@ -11,6 +11,7 @@ from math import inf
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode
 
+from tonframes import display
 from tonframes.client.pursuit import Key, Pursuit, Statistics, TooLongError
 from tonframes.client.transport import Site
 from tonframes.errors import RequestError, shorten
@@ -277,7 +278,21 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Client({self.base_url!r}, requests_per_second={self._rate:g})"
+        client = f"Client({self.base_url!r}, requests_per_second={self._rate:g})"
+        return f"<{client}: {self._so_far()}>" if self.statistics.requests else client
+
+    def _repr_html_(self) -> str:
+        rate = "no limit" if self._rate == inf else f"{self._rate:g} requests a second at most"
+        facts = [("pace", rate), ("so far", self._so_far())]
+        return display.Card(f"Client of {self.base_url}", facts).html()
+
+    def _so_far(self) -> str:
+        done = self.statistics
+        return (
+            f"{done.requests:,} requests, {done.retries:,} of them repeated; "
+            f"{display.lasting(done.seconds_paced)} spent waiting for a turn, "
+            f"{display.lasting(done.seconds_waited)} after failures"
+        )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(

@@ -159,6 +159,26 @@ class Contents:
                 total += kept.footer().rows
         return total
 
+    def head(
+        self, name: str, seqnos: Iterable[range], rows: int, columns: Sequence[str]
+    ) -> pa.Table:
+        """Read the first rows that `read` would give, and no more files than that takes."""
+        table = schema.TABLES[name]
+        chosen = chosen_of(table, columns)
+        needed = list(dict.fromkeys([*chosen, "mc_block_seqno"]))
+        wanted = self.require(seqnos)
+        first = table.schema.empty_table().select(chosen)
+        for run, kept in self._kept(name, wanted):
+            if len(first) >= rows:
+                break
+            more = within(kept.read(needed), meeting(run, wanted)).select(chosen)
+            first = pa.concat_tables([first, more.slice(0, rows - len(first))])
+        return first
+
+    def kept(self, name: str, seqnos: Iterable[range]) -> list[Kept]:
+        """List the files that `read` would read, in order."""
+        return [kept for _, kept in self._kept(name, self.require(seqnos))]
+
     def _kept(self, name: str, wanted: Sequence[range]) -> Iterator[tuple[range, Kept]]:
         """Give the files of a table that were committed and have some of these seqnos, in order."""
         network = self.network

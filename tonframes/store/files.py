@@ -25,6 +25,7 @@ from tonframes.errors import StoreError, shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     from tonframes.record import Table
@@ -96,6 +97,22 @@ class Kept:
         """Read what the file says of itself."""
         with reading(self.file), self._open() as parquet:
             return self._checked(parquet)
+
+    def times(self) -> tuple[Footer, tuple[datetime, ...]]:
+        """Read the footer, and the first and the last `block_time` in the file's statistics."""
+        with reading(self.file), self._open() as parquet:
+            footer = self._checked(parquet)
+            place = parquet.schema_arrow.get_field_index("block_time")
+            metadata = parquet.metadata
+            groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+            found = [group.column(place).statistics for group in groups]
+        ends = [(part.min, part.max) for part in found if part is not None and part.has_min_max]
+        return footer, (min(e[0] for e in ends), max(e[1] for e in ends)) if ends else ()
+
+    def size(self) -> int:
+        """Give the bytes of the file."""
+        with reading(self.file):
+            return self.file.stat().st_size
 
     def check(self) -> Footer:
         """Read every byte, and raise `Damaged` unless they are those that were written."""

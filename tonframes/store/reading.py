@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +13,25 @@ from tonframes import schema
 from tonframes.addresses import to_raw
 from tonframes.errors import MissingError, shorten, warn
 from tonframes.frames import Accounts, Blocks
-from tonframes.ranges import checked, spell, subtract
+from tonframes.ranges import checked, meeting, spell, subtract
 from tonframes.store.contents import Contents, chosen_of
+from tonframes.store.rows import within
+from tonframes.tableset import Glance, Unread, ends
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from os import PathLike
 
+    from tonframes.store.files import Footer, Kept
+
+
+#: Files whose footers are read for a glance; of more of them only the first and the last, as each
+#: takes a millisecond or two.
+FEW = 300
+
 
 @dataclass(frozen=True)
-class Held:
+class Held(Unread):
     """Rows in a store: a number of them, read when called."""
 
     store: Contents
@@ -37,9 +46,39 @@ class Held:
     def __len__(self) -> int:
         return self.store.count(self.name, self.seqnos)
 
+    def glance(self) -> Glance:
+        """Look at the footers: rows, times, proofs, services and bytes."""
+        files = self.store.kept(self.name, self.seqnos)
+        few = len(files) <= FEW
+        seen = [self._seen(kept) for kept in (files if few else [files[0], files[-1]])]
+        moments = [moment for _, times in seen for moment in times]
+        footers = [footer for footer, _ in seen]
+        return Glance(
+            rows=sum(footer.rows for footer in footers) if few else None,
+            first=min(moments, default=None),
+            last=max(moments, default=None),
+            size=sum(kept.size() for kept in files),
+            proofs=tuple(dict.fromkeys(f.proof for f in footers if f.proof)) if few else (),
+            services=tuple(dict.fromkeys(f.service for f in footers if f.service)),
+        )
+
+    def _seen(self, kept: Kept) -> tuple[Footer, tuple[datetime, ...]]:
+        """Say how many rows of a file are among these, and the ends of their times."""
+        run = kept.run or range(0)
+        here = meeting(run, self.seqnos)
+        if not subtract([run], here):
+            return kept.times()
+        rows = within(kept.read(["mc_block_seqno", "block_time"]), here)
+        return replace(kept.footer(), rows=len(rows)), ends(rows, "block_time")
+
+    def head(self, rows: int, columns: tuple[str, ...]) -> pa.Table:
+        """Read the first rows."""
+        chosen = [name for name in columns if self.columns is None or name in self.columns]
+        return self.store.head(self.name, self.seqnos, rows, chosen)
+
 
 @dataclass(frozen=True)
-class Mentioned:
+class Mentioned(Unread):
     """The newest address book entries for the addresses that occur in some blocks."""
 
     store: Contents

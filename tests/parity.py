@@ -1,0 +1,140 @@
+"""The same table as a frame of every engine, and what an engine gave back as one Arrow table."""
+
+from __future__ import annotations
+
+import decimal
+import math
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tonframes import parse_blocks, synthetic_blocks
+
+#: What `make test` runs; Spark has a target of its own.
+ENGINES = (
+    "pandas",
+    "pandas-pyarrow",
+    "polars",
+    "polars-lazy",
+    "pyarrow",
+    "duckdb",
+    "dask",
+)
+LAZY = ("polars-lazy", "duckdb", "dask", "spark")
+
+
+def synthetic(count, **options):
+    """Make transactions and messages of a made-up chain, as Arrow tables."""
+    bodies = [parse_blocks(body) for body in synthetic_blocks(count, **options)]
+    return tuple(
+        pa.concat_tables(body.arrow(name) for body in bodies).combine_chunks()
+        for name in ("transactions", "messages")
+    )
+
+
+def spark_session():
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.session.timeZone", "America/New_York")  # ours must not depend on it
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+def frame_of(engine, table, folder):
+    """Make a frame of an engine of an Arrow table; `folder` takes a Parquet file if need be."""
+    path = str(folder / f"{abs(hash(tuple(table.column_names)))}-{id(table)}.parquet")
+    match engine:
+        case "pandas":
+            return table.to_pandas()
+        case "pandas-pyarrow":
+            return table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+        case "pyarrow":
+            return table
+        case "polars":
+            import polars as pl
+
+            return pl.from_arrow(table)
+    pq.write_table(table, path)
+    match engine:
+        case "polars-lazy":
+            import polars as pl
+
+            return pl.scan_parquet(path)
+        case "duckdb":
+            import duckdb
+
+            return duckdb.read_parquet(path)
+        case "dask":
+            import dask.dataframe as dd
+
+            return dd.read_parquet(path).repartition(npartitions=3)
+        case "spark":
+            return spark_session().read.parquet(path)
+    raise ValueError(engine)
+
+
+def collected(engine, result):
+    """Give the rows of a result as an Arrow table, after a look at its kind."""
+    match engine:
+        case "pandas" | "pandas-pyarrow":
+            assert isinstance(result, pd.DataFrame)
+            table = pa.Table.from_pandas(result, preserve_index=False)
+        case "pyarrow":
+            table = result
+        case "polars" | "polars-lazy":
+            import polars as pl
+
+            assert isinstance(result, pl.DataFrame if engine == "polars" else pl.LazyFrame)
+            table = result.lazy().collect().to_arrow()
+        case "duckdb":
+            import duckdb
+
+            assert isinstance(result, duckdb.DuckDBPyRelation)
+            table = result.to_arrow_table()
+        case "dask":
+            import dask.dataframe as dd
+
+            assert isinstance(result, dd.DataFrame)
+            table = pa.Table.from_pandas(result.compute(), preserve_index=False)
+        case "spark":
+            table = result.toArrow()
+    assert isinstance(table, pa.Table)
+    return _plain(table)
+
+
+def _plain(table):
+    """Forget what engines may choose: kinds of strings, time zones' names, metadata."""
+    fields = []
+    for field in table.schema:
+        kind = field.type
+        if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+            kind = pa.string()
+        elif pa.types.is_timestamp(kind):
+            kind = pa.timestamp("us", "UTC")
+        fields.append(pa.field(field.name, kind))
+    return table.cast(pa.schema(fields)).replace_schema_metadata(None)
+
+
+def rows_of(table):
+    """Give the rows in one order; floats to 12 digits, since engines divide differently."""
+    rows = [tuple(map(_rounded, row.values())) for row in table.to_pylist()]
+    return sorted(rows, key=repr)
+
+
+def _rounded(value):
+    if isinstance(value, float) and not math.isnan(value):
+        return float(f"{value:.12g}")
+    return int(value) if isinstance(value, decimal.Decimal) else value
+
+
+def assert_same(expected, found):
+    """Compare two collected tables: columns, types, rows in any order."""
+    assert found.schema == expected.schema
+    assert rows_of(found) == rows_of(expected)

@@ -1,0 +1,310 @@
+"""What people look at: it says what is there, reads little, and does nothing by itself."""
+
+import json
+import re
+import shutil
+import unicodedata
+from datetime import UTC, datetime, timedelta
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import dump, least
+
+import tonframes as tf
+from tonframes import schema
+from tonframes.display import WIDEST, Card, Preview, ago, cut, inert
+from tonframes.frames import Blocks
+from tonframes.store import reading
+from tonframes.store.contents import Contents
+
+KEY = "k" * 64
+TAGS = {
+    *("div", "b", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"),
+}
+STYLES = {"text-align: left", "overflow-x: auto"}
+
+
+class Reader(HTMLParser):
+    """Reads HTML: its tags, its attributes, its text."""
+
+    def __init__(self, html):
+        super().__init__(convert_charrefs=True)
+        self.open, self.tags, self.attributes, self.text = [], [], [], ""
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag, attrs):
+        self.open.append(tag)
+        self.tags.append(tag)
+        self.attributes += attrs
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += f"{data}\n"
+
+    def handle_comment(self, data):
+        raise AssertionError(data)
+
+    handle_decl = handle_pi = unknown_decl = handle_comment
+
+
+def read(html):
+    """Read HTML that must be whole and plain."""
+    reader = Reader(html)
+    assert not reader.open
+    assert set(reader.tags) <= TAGS
+    assert set(reader.attributes) <= {("style", style) for style in STYLES}
+    assert html.isprintable()
+    return reader.text
+
+
+@pytest.fixture
+def store(tmp_path):
+    """Give a copy of the sample store."""
+    return shutil.copytree(tf.sample(), tmp_path / "store")
+
+
+# ── text ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+@given(st.text())
+def test_inert_text_has_no_character_that_does_anything(text):
+    shown = inert(text)
+    assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+    assert shown == text or not text.isprintable()
+    assert inert(shown) == shown
+    assert len(cut(text)) <= WIDEST
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\x1b[31m", "\x07", "\u202e", "\u2066", "\u200f", "\ud800", "\u2028", "\u00ad", "\x9b1m"],
+)
+def test_what_would_act_is_written_as_an_escape(text):
+    assert text[0] not in inert(f"a{text}b")
+    assert inert(f"a{text}b").startswith("a\\")
+
+
+def test_an_address_is_shown_whole_and_a_body_is_not():
+    address = "-128:" + "A" * 64
+    assert cut(address) == address
+    assert cut("x" * 10**6) == "x" * (WIDEST - 1) + "…"
+
+
+def test_moments_to_come_are_told_as_such():
+    now = datetime.now(UTC)
+    assert ago(now - timedelta(days=3)) == "3 days ago"
+    assert ago(now + timedelta(hours=3, seconds=5)) == "in 3 h"
+
+
+def test_cards_escape_all_that_they_are_given():
+    evil = "<script>alert(1)</script>\u202e"
+    card = Card(evil, [(evil, evil)])
+    text = read(card.html([Preview(evil, [evil], [[evil]], evil), Preview(evil)]))
+    assert text.count("<script>alert(1)</script>\\u202e") == 8
+    assert "\u202e" not in card.text()
+
+
+# ── blocks and accounts ──────────────────────────────────────────────────────────────────────────
+
+SPAN = "2026-05-28 20:26:45 UTC to 2026-05-28 20:30:26 UTC (4 min)"
+
+
+def test_a_view_of_a_store_says_what_it_is_and_reads_no_table(monkeypatch):
+    def no(*_, **__):
+        raise AssertionError("read")
+
+    blocks = tf.read_blocks(tf.sample())
+    monkeypatch.setattr(Contents, "read", no)
+    monkeypatch.setattr(Contents, "snapshot", no)
+    counts = "3,000 transactions, 4,499 messages, 406 blocks, address_book"
+    text = repr(blocks)
+    assert text.startswith(f"<masterchain blocks 90000000:90000120: {counts}\n")
+    html = read(blocks._repr_html_())
+    for told in (
+        SPAN,
+        " days ago",
+        str(tf.sample()),
+        "made up by tonframes.synthetic",
+        "MB on disk",
+    ):
+        assert told in text
+        assert told in html
+    assert re.search(r"proven +synthetic", text)
+    for told in (".transactions: 3,000 rows, 100 columns", ".messages: 4,499 rows, 38 columns"):
+        assert told in html
+    assert ".address_book: read when it is asked for" in html
+    assert blocks._frames == {}
+
+
+def test_a_table_that_was_asked_for_is_counted_and_shown():
+    blocks = tf.read_blocks(tf.sample())
+    assert len(blocks.address_book) == 516
+    assert ", 516 address_book\n" in repr(blocks)
+    assert ".address_book: 516 rows, 6 columns" in read(blocks._repr_html_())
+    assert re.search(r"memory +[0-9.]+ kB, ", repr(blocks))
+
+
+def test_the_first_rows_are_those_of_the_frame():
+    blocks = tf.read_blocks(tf.sample(), range(90_000_059, 90_000_061))
+    html = read(blocks._repr_html_())
+    for row in blocks.transactions.head(5).itertuples():
+        assert f"\n{row.account}\n" in html
+        assert f"\n{row.lt}\n" in html
+    assert html.count(f"\n{blocks.transactions.account[5]}\n") == 0
+
+
+def test_a_part_of_a_file_is_counted_and_dated_by_its_rows():
+    blocks = tf.read_blocks(tf.sample(), range(90_000_070, 90_000_080), columns=["hash"])
+    times = tf.read_blocks(tf.sample(), range(90_000_070, 90_000_080)).transactions.block_time
+    assert f": {len(times):,} transactions, " in repr(blocks)
+    assert f"{times.min():%H:%M:%S} UTC to 2026-05-28 {times.max():%H:%M:%S} UTC" in repr(blocks)
+
+
+def test_of_many_files_only_the_first_and_the_last_are_looked_into(monkeypatch):
+    monkeypatch.setattr(reading, "FEW", 2)
+    blocks = tf.read_blocks(tf.sample())
+    text = repr(blocks)
+    assert text.startswith("<masterchain blocks 90000000:90000120: transactions, messages, blocks")
+    assert SPAN in text
+    assert "proven" not in text
+    assert ".transactions: 100 columns" in read(blocks._repr_html_())
+
+
+def test_of_many_ranges_the_first_are_named():
+    blocks = tf.read_blocks(tf.sample(), range(90_000_000, 90_000_120, 2))
+    assert repr(blocks).startswith(
+        "<masterchain blocks 90000000, 90000002, 90000004 and 57 more ranges: "
+    )
+
+
+def test_a_store_that_has_gone_is_told_and_does_not_fail(store):
+    blocks = tf.read_blocks(store)
+    shutil.rmtree(store / "transactions")
+    assert "does not hold the masterchain seqnos" in repr(blocks)
+    assert "does not hold the masterchain seqnos" in read(blocks._repr_html_())
+
+
+def test_nothing_is_said_of_what_is_not_there():
+    nothing = tf.parse_blocks({"transactions": []})
+    assert repr(nothing) == (
+        "<masterchain blocks (none): 0 transactions, 0 messages, 0 address_book\n"
+        "  from    a body\n"
+        "  memory  0 bytes>"
+    )
+    read(nothing._repr_html_())
+    assert repr(tf.read_blocks(tf.sample(), [])).startswith("<masterchain blocks (none)")
+
+
+def test_blocks_without_transactions_have_times_too():
+    body = {"blocks": [least(schema.BLOCK) | {"gen_utime": "1721063820"}]}
+    assert "2024-07-15 17:17:00 UTC, the newest " in repr(tf.parse_blocks(body))
+
+
+def test_a_time_beyond_the_calendar_is_left_out():
+    row = least(schema.TRANSACTION) | {"now": 2**62}
+    parsed = tf.parse_blocks({"transactions": [row]})
+    assert "time" not in repr(parsed)
+    read(parsed._repr_html_())
+
+
+def test_accounts_say_when_they_were_fetched():
+    accounts = tf.read_accounts(tf.sample())
+    text = repr(accounts)
+    assert text.startswith("<account states: 300 accounts, 544 address_book, 121 metadata\n")
+    assert "fetched  2026-05-28 20:28:29 UTC to 2026-05-28 20:30:26 UTC" in text
+    html = read(accounts._repr_html_())
+    assert ".metadata: 121 rows, 5 columns" in html
+    assert accounts.accounts.address[0] in html
+
+
+def test_a_table_that_is_made_when_called_is_not_called_to_be_shown():
+    def no():
+        raise AssertionError("called")
+
+    accounts = tf.Accounts({"accounts": no})
+    assert repr(accounts).startswith("<account states: accounts\n")
+    assert ".accounts: read when it is asked for" in read(accounts._repr_html_())
+
+
+@pytest.mark.parametrize("proof", ["chain", "links", "other"])
+def test_how_it_was_proven(proof):
+    tables = {"transactions": schema.TRANSACTIONS.schema.empty_table()}
+    text = repr(Blocks(tables, proof=proof))
+    assert {"chain": "every shard's", "links": "every account's", "other": "other"}[proof] in text
+
+
+EVIL = [
+    "<img src=x onerror=alert(1)>",
+    "</td></table></details><script>alert(1)</script>",
+    '" onmouseover="alert(1)',
+    "\x1b[2J\x1b]0;title\x07",
+    "gro.\u202elpmaxe",
+    "&lt;b&gt;",
+    "<!-- ",
+]
+
+
+@pytest.mark.parametrize("evil", EVIL)
+def test_what_the_chain_says_is_inert(evil):
+    message = least(schema.MESSAGE) | {
+        "source": evil,
+        "destination": evil,
+        "message_content": {"decoded": {"type": "text_comment", "comment": evil}},
+    }
+    row = least(schema.TRANSACTION) | {"account": evil, "in_msg": message}
+    entry = {"user_friendly": evil, "domain": evil}
+    parsed = tf.parse_blocks(dump({"transactions": [row], "address_book": {evil: entry}}))
+    assert read(parsed._repr_html_()).count(inert(evil)) == 7
+    assert repr(parsed).replace("\n", "").isprintable()
+    token = {"token_info": [{"symbol": evil}]}
+    accounts = tf.parse_accounts(
+        json.dumps({"accounts": [{"address": evil}], "metadata": {evil: token}})
+    )
+    assert inert(evil) in read(accounts._repr_html_())
+
+
+@given(st.text(max_size=20), st.text(max_size=20))
+def test_any_text_of_the_chain_is_inert(comment, address):
+    message = least(schema.MESSAGE) | {
+        "source": address,
+        "message_content": {"decoded": {"comment": comment}},
+    }
+    row = least(schema.TRANSACTION) | {"account": address, "in_msg": message}
+    text = read(tf.parse_blocks({"transactions": [row]})._repr_html_())
+    assert inert(comment) in text
+
+
+def test_html_has_no_colours_of_its_own():
+    for shown in (tf.read_blocks(tf.sample()), tf.read_accounts(tf.sample())):
+        html = shown._repr_html_().lower()
+        assert not re.search(r"color|background|<style|<script|class=", html)
+
+
+# ── the client ───────────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_client_says_how_it_asks_and_what_it_did():
+    with (
+        tf.serve(tf.sample()) as url,
+        tf.Client(url, api_key=KEY, requests_per_second=50) as client,
+    ):
+        assert repr(client) == f"Client({url!r}, requests_per_second=50)"
+        tf.fetch_blocks(range(90_000_000, 90_000_003), client=client, store=None)
+        sent = client.statistics.requests
+        assert sent >= 3
+        assert f"requests_per_second=50): {sent} requests, 0 of them repeated; " in repr(client)
+        html = read(client._repr_html_())
+    assert f"Client of {url}\n" in html
+    assert "50 requests a second at most" in html
+    assert f"{sent} requests, 0 of them repeated; " in html
+    assert KEY not in repr(client) + html
+
+
+def test_a_client_without_a_limit_says_so():
+    with tf.Client("https://example.org") as client:
+        assert "no limit" in read(client._repr_html_())

@@ -1,0 +1,167 @@
+"""Text and HTML for people to look at, in a terminal and in a notebook.
+
+What comes from a chain was written by anybody: a comment may hold HTML, an escape sequence for
+terminals or characters that turn the line around. Nothing leaves this module but through `inert`.
+The HTML has no script and no colours of its own, so that it reads in a light and in a dark theme
+and where a notebook is not trusted, and its tables are plain enough to lose their styles.
+"""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Text in a cell is cut to this many characters: a raw address fits, as an address that is cut in
+#: the middle invites another with the same ends.
+WIDEST = 69
+
+_SCALES = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
+_AGES = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
+
+
+def inert(text: str) -> str:
+    r"""Write text so that it does nothing where it is shown: on one line, every character visible.
+
+    Control characters (of terminals), format characters (which turn the direction of text, or
+    cannot be seen), separators other than the space, and half surrogate pairs become escapes. For
+    HTML it is to be escaped besides.
+
+    Parameters
+    ----------
+    text
+        Names, domains, comments: whatever comes from the chain.
+
+    Examples
+    --------
+    >>> inert("wal\u200blet\u202egnp.ton")
+    'wal\\u200blet\\u202egnp.ton'
+    >>> inert("\x1b[2J two\nlines, and ₮ stays")
+    '\\x1b[2J two\\nlines, and ₮ stays'
+    """
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def cut(text: str) -> str:
+    """Make text inert and at most `WIDEST` characters long."""
+    short = inert(text[:WIDEST])
+    return short if len(text) <= WIDEST and len(short) <= WIDEST else short[: WIDEST - 1] + "…"
+
+
+def size(count: int) -> str:
+    """Write a number of bytes.
+
+    Examples
+    --------
+    >>> size(999), size(1_500_000)
+    ('999 bytes', '1.4 MB')
+    """
+    for scale, unit in _SCALES:
+        if count >= scale:
+            return f"{count / scale:.1f} {unit}"
+    return f"{count} bytes"
+
+
+def moment(time: datetime) -> str:
+    """Write a moment to the second, in UTC.
+
+    Examples
+    --------
+    >>> moment(datetime(2026, 5, 28, 20, 26, 45, 9, UTC))
+    '2026-05-28 20:26:45 UTC'
+    """
+    return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
+
+
+def lasting(seconds: float) -> str:
+    """Write a duration in the largest unit that fits twice, or in the only one.
+
+    Examples
+    --------
+    >>> [lasting(seconds) for seconds in (0, 90, 7300, 86400 * 400)]
+    ['0 s', '90 s', '2 h', '400 days']
+    """
+    for length, unit in _AGES:
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.0f} {unit}"
+    return f"{seconds:.0f} s"
+
+
+def ago(time: datetime) -> str:
+    """Say how long ago a moment was; clocks differ, so it may be to come."""
+    seconds = (datetime.now(UTC) - time).total_seconds()
+    return f"{lasting(seconds)} ago" if seconds >= 0 else f"in {lasting(-seconds)}"
+
+
+def span(first: datetime, last: datetime) -> str:
+    """Write two moments and what lies between them.
+
+    Examples
+    --------
+    >>> span(datetime(2026, 5, 28, 23, 59, tzinfo=UTC), datetime(2026, 5, 29, 0, 9, tzinfo=UTC))
+    '2026-05-28 23:59:00 UTC to 2026-05-29 00:09:00 UTC (10 min)'
+    """
+    if first == last:
+        return moment(first)
+    return f"{moment(first)} to {moment(last)} ({lasting((last - first).total_seconds())})"
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The first rows of a table: what they are called, and the text of their cells."""
+
+    summary: str
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    note: str = ""
+
+    def html(self) -> str:
+        """Write it to be opened by a click, or as a line if there are no rows."""
+        if not self.rows:
+            return f"<div>{_escape(self.summary)}</div>"
+        head = "".join(f"<th>{_escape(name)}</th>" for name in self.columns)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{_escape(cut(cell))}</td>" for cell in row) + "</tr>"
+            for row in self.rows
+        )
+        return (
+            f"<details><summary>{_escape(self.summary)}</summary>"
+            f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
+            f"<tbody>{rows}</tbody></table></div><div>{_escape(self.note)}</div></details>"
+        )
+
+
+@dataclass(frozen=True)
+class Card:
+    """What an object is, on a line, and what is known of it, by labels."""
+
+    title: str
+    facts: Sequence[tuple[str, str]]
+
+    def text(self) -> str:
+        """Write it for a terminal."""
+        width = max((len(label) for label, _ in self.facts), default=0)
+        lines = [f"\n  {inert(label):{width}}  {inert(fact)}" for label, fact in self.facts]
+        return f"<{inert(self.title)}{''.join(lines)}>"
+
+    def html(self, previews: Sequence[Preview] = ()) -> str:
+        """Write it for a notebook."""
+        left = 'style="text-align: left"'
+        rows = "".join(
+            f"<tr><th {left}>{_escape(label)}</th><td {left}>{_escape(fact)}</td></tr>"
+            for label, fact in self.facts
+        )
+        tables = "".join(preview.html() for preview in previews)
+        return (
+            f"<div><b>{_escape(self.title)}</b><table><tbody>{rows}</tbody></table>{tables}</div>"
+        )
+
+
+def _escape(text: str) -> str:
+    return html.escape(inert(text))

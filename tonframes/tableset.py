@@ -1,0 +1,284 @@
+"""Tables by name, in memory or in a store: read on first use, shown, written."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import UTC
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from tonframes import display, schema
+from tonframes.errors import TonframesError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from datetime import datetime
+    from os import PathLike
+
+    from tonframes.kinds import Dialect
+
+DtypeBackend = Literal["tonframes", "pyarrow"]
+
+#: Rows that a notebook shows of a table, and the columns of them.
+SHOWN = 5
+PREVIEWED = {
+    "transactions": ("block_time", "account", "lt", "descr", "total_fees", "compute_exit_code"),
+    "messages": ("block_time", "direction", "source", "destination", "value", "comment"),
+    "blocks": ("mc_block_seqno", "workchain", "block_shard", "shard", "seqno", "tx_count"),
+    "accounts": ("address", "status", "balance", "last_transaction_lt", "fetched_at"),
+    "address_book": ("address", "user_friendly", "domain"),
+    "metadata": ("address", "is_indexed", "token_info"),
+}
+
+
+@dataclass(frozen=True)
+class Glance:
+    """What can be said of a table without reading it; None is what would take too long."""
+
+    rows: int | None
+    first: datetime | None = None
+    last: datetime | None = None
+    size: int = 0
+    proofs: tuple[str, ...] = ()
+    services: tuple[str, ...] = ()
+
+
+class Unread(ABC):
+    """A table that lies somewhere, to be read when called."""
+
+    @abstractmethod
+    def __call__(self) -> pa.Table:
+        """Read it."""
+
+    def glance(self) -> Glance:
+        """Say what it takes little to say."""
+        return Glance(rows=None)
+
+    def head(self, rows: int, columns: tuple[str, ...]) -> pa.Table | None:  # noqa: ARG002
+        """Read the first rows, if that does not mean to read all."""
+        return None
+
+
+class TableSet(ABC):
+    """Tables by name, each read and made into a frame on first use."""
+
+    names: ClassVar[tuple[str, ...]]
+
+    def __init__(
+        self,
+        tables: Mapping[str, pa.Table | Unread | Callable[[], pa.Table]],
+        *,
+        extra: str | None = None,
+        source: str = "a body",
+        proof: str | None = None,
+    ) -> None:
+        self._tables = dict(tables)
+        self._frames: dict[str, pd.DataFrame] = {}
+        self.extra = extra
+        """Keys of the bodies themselves that the schema does not know, as JSON text."""
+        self.source = source
+        """Where the tables come from, in words."""
+        self._proof = proof
+
+    def arrow(self, name: str) -> pa.Table:
+        """Give a table as Arrow, without going through pandas.
+
+        Parameters
+        ----------
+        name
+            One of `names`.
+
+        Returns
+        -------
+        A table with the schema of `describe(name)`; units and meanings are in the field metadata.
+        A table that the answer does not show (a specified service shows no blocks) is empty.
+        """
+        if name not in self.names:
+            raise ValueError(f"no table {name!r} here: there are {', '.join(self.names)}")
+        table = self._tables.get(name)
+        if callable(table):
+            table = table()
+        return schema.TABLES[name].schema.empty_table() if table is None else table
+
+    def frame(self, name: str, *, dtype_backend: DtypeBackend = "tonframes") -> pd.DataFrame:
+        """Give a table as a new pandas DataFrame.
+
+        Parameters
+        ----------
+        name
+            One of `names`.
+        dtype_backend
+            "tonframes": numpy int64 and bool for columns that are always filled, Int64 and
+            boolean for others, str, and datetime64[us, UTC]. "pyarrow": Arrow dtypes, which
+            cost a third of the time to make.
+        """
+        table = self.arrow(name)
+        if dtype_backend == "pyarrow":
+            arrow: pd.DataFrame = table.to_pandas(types_mapper=pd.ArrowDtype, ignore_metadata=True)
+            return arrow
+        if dtype_backend != "tonframes":
+            raise ValueError(f'dtype_backend is "tonframes" or "pyarrow", not {dtype_backend!r}')
+        frame: pd.DataFrame = table.to_pandas()
+        return frame
+
+    def _frame(self, name: str) -> pd.DataFrame:
+        if name not in self._frames:
+            self._frames[name] = self.frame(name)
+        # A copy that costs nothing until it is written to (pandas' copy on write): what a user
+        # does to a frame is not seen by who asks for it next.
+        return self._frames[name].copy(deep=False)
+
+    @abstractmethod
+    def to_json(self, *, dialect: Dialect = "service") -> bytes:
+        """Write the body back."""
+
+    def write(self, path: str | PathLike[str]) -> None:
+        """Write one Parquet file per table into a folder, for other programs.
+
+        `pandas.read_parquet(path / "transactions.parquet")` gives the same frame with the same
+        dtypes. The folder is no store: `fetch_blocks(..., store=path)` makes one.
+
+        Parameters
+        ----------
+        path
+            A folder; made if it is not there. Files of the same names are replaced.
+        """
+        folder = Path(path)
+        if (folder / "network.json").exists():
+            raise ValueError(f"{folder} is a store: write into another folder")
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in self._tables:
+            pq.write_table(self.arrow(name), folder / f"{name}.parquet", compression="zstd")
+
+    # ── to be looked at ──────────────────────────────────────────────────────────────────────────
+
+    @abstractmethod
+    def _title(self) -> str:
+        """Say what this is, on one line."""
+
+    def __repr__(self) -> str:
+        return self._card(", ".join(map(self._counted, self._tables))).text()
+
+    def _repr_html_(self) -> str:
+        return self._card().html([self._preview(name) for name in self._tables])
+
+    def _card(self, counts: str = "") -> display.Card:
+        title = f"{self._title()}: {counts}" if counts else self._title()
+        try:
+            return display.Card(title, self._facts())
+        except TonframesError as error:  # a store that was moved or damaged since
+            return display.Card(title, [("from", self.source), ("but", str(error))])
+
+    def _counted(self, name: str) -> str:
+        try:
+            rows = self._glance(name).rows
+        except TonframesError:
+            rows = None
+        return name if rows is None else f"{rows:,} {name}"
+
+    def _glance(self, name: str) -> Glance:
+        if name in self._frames:
+            return Glance(rows=len(self._frames[name]))
+        return self._glances[name]
+
+    @cached_property
+    def _glances(self) -> dict[str, Glance]:
+        return {name: _glance(table) for name, table in self._tables.items()}
+
+    def _facts(self) -> list[tuple[str, str]]:
+        glances = self._glances
+        found = [glance for glance in glances.values() if glance.first and glance.last]
+        facts = []
+        if found:
+            last = max(glance.last for glance in found if glance.last)
+            first = min(glance.first for glance in found if glance.first)
+            facts.append(("time", f"{display.span(first, last)}, the newest {display.ago(last)}"))
+        if moments := self._fetched():
+            last = max(moments)
+            facts.append(("fetched", f"{display.span(min(moments), last)}, {display.ago(last)}"))
+        services = dict.fromkeys(s for glance in glances.values() for s in glance.services)
+        facts.append(("from", self.source))
+        facts += [("service", ", ".join(services))] if services else []
+        proofs = dict.fromkeys(proof for glance in glances.values() for proof in glance.proofs)
+        if proof := self._proof or ", ".join(proofs):
+            facts.append(("proven", PROOFS.get(proof, proof)))
+        return [*facts, ("memory", self._memory())]
+
+    def _fetched(self) -> list[datetime]:
+        """Give the first and the last moment that tables in memory were fetched at."""
+        tables = [table for table in self._tables.values() if isinstance(table, pa.Table)]
+        return [moment for table in tables for moment in ends(table, "fetched_at")]
+
+    def _memory(self) -> str:
+        tables = (table.nbytes for table in self._tables.values() if isinstance(table, pa.Table))
+        frames = (int(frame.memory_usage().sum()) for frame in self._frames.values())
+        disk = sum(glance.size for glance in self._glances.values())
+        stored = f", {display.size(disk)} on disk" if disk else ""
+        return display.size(sum(tables) + sum(frames)) + stored
+
+    def _preview(self, name: str) -> display.Preview:
+        columns = len(schema.TABLES[name].columns)
+        wanted = PREVIEWED[name]
+        try:
+            rows = self._glance(name).rows
+            head = self._head(name, wanted)
+        except TonframesError:
+            rows, head = None, None
+        if head is None:
+            return display.Preview(f".{name}: read when it is asked for")
+        counted = "" if rows is None else f"{rows:,} rows, "
+        return display.Preview(
+            f".{name}: {counted}{columns} columns",
+            shown := [column for column in wanted if column in head.column_names],
+            [[_spelt(row[column]) for column in shown] for row in head.to_pylist()],
+            f"The first rows; describe({name!r}) tells of all columns.",
+        )
+
+    def _head(self, name: str, columns: tuple[str, ...]) -> pa.Table | None:
+        table: Any = self._frames.get(name, self._tables[name])
+        if isinstance(table, Unread):
+            return table.head(SHOWN, columns)
+        if isinstance(table, pd.DataFrame):
+            table = pa.Table.from_pandas(table.head(SHOWN), preserve_index=False)
+        if not isinstance(table, pa.Table):
+            return None
+        return table.slice(0, SHOWN).select([c for c in columns if c in table.column_names])
+
+
+#: What the ways of proving that nothing is missing are called in a store.
+PROOFS = {
+    "chain": "whole, by the chain of every shard's blocks (chain)",
+    "links": "whole, by the chain of every account's transactions (links)",
+}
+
+
+def _glance(table: Any) -> Glance:
+    if isinstance(table, Unread):
+        return table.glance()
+    if not isinstance(table, pa.Table):
+        return Glance(rows=None)
+    return Glance(len(table), *(ends(table, "block_time") or (None, None)))
+
+
+def ends(table: pa.Table, column: str) -> tuple[datetime, ...]:
+    """Give the first and the last moment of a column, if it has any."""
+    if column not in table.column_names:
+        return ()
+    ends = pc.min_max(table[column]).as_py()
+    return () if ends["min"] is None else (ends["min"], ends["max"])
+
+
+def _spelt(value: Any) -> str:
+    """Write a value of a cell; a moment to the second."""
+    if value is None:
+        return ""
+    if hasattr(value, "tzinfo"):
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
+    return str(value)
