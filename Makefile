@@ -1,6 +1,7 @@
 # make demo    the main job on made-up data, in a fresh environment
 # make test    all tests                    make check   format, lint, types, imports
-# make bench   how fast and how large       make sample  write data/sample anew
+# make lab     JupyterLab on the notebooks  make bench   how fast and how large
+# make sample  write data/sample anew       make test-spark   the same on Spark (400 MB, Java)
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -10,14 +11,20 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test check format bench sample soak clean
+.PHONY: demo lab test test-spark check format bench sample soak clean
 
 demo: .venv/.base
 	rm -rf build/demo
 	$(BIN)/tonframes demo --store build/demo
 
+lab: .venv/.lab
+	$(BIN)/jupyter lab notebooks/01-first-look.ipynb
+
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses=auto
+
+test-spark: .venv/.spark
+	$(BIN)/python -m pytest -m spark tests
 
 check: .venv/.dev
 	$(BIN)/ruff format --check
@@ -33,6 +40,7 @@ bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_decode.py
 	$(BIN)/python tests/benchmarks/bench_addresses.py
 	$(BIN)/python tests/benchmarks/bench_fetch.py
+	$(BIN)/python tests/benchmarks/bench_analysis.py
 
 soak: .venv/.dev
 	SOAK_SEEDS=200 HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600
@@ -59,3 +67,11 @@ clean:
 .venv/.dev: .venv/.python pyproject.toml constraints.txt
 	$(BIN)/python -m pip install --quiet --editable '.[dev]'
 	touch $@ .venv/.base
+
+.venv/.lab: .venv/.dev
+	$(BIN)/python -m pip install --quiet --editable '.[notebook,boc,engines]'
+	touch $@
+
+.venv/.spark: .venv/.dev
+	$(BIN)/python -m pip install --quiet --editable '.[spark]'
+	touch $@

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import decimal
 import math
+import os
+import sys
 
 import pandas as pd
 import pyarrow as pa
@@ -36,6 +38,7 @@ def synthetic(count, **options):
 def spark_session():
     from pyspark.sql import SparkSession
 
+    os.environ["PYSPARK_PYTHON"] = sys.executable  # its workers import tonframes as well
     session = (
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")

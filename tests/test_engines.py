@@ -3,18 +3,42 @@
 from __future__ import annotations
 
 import pytest
-from parity import ENGINES, assert_same, collected, frame_of
+from parity import ENGINES, LAZY, assert_same, collected, frame_of
 
 import tonframes as tf
-from tonframes.fees import fee_breakdown, fee_summary, undo_gas_exchange
 
 #: What is called, by a name: transactions and messages in, a frame out.
 CALLS = {
-    "undo_gas_exchange": lambda t, _: undo_gas_exchange(t),
-    "fee_breakdown": lambda t, _: fee_breakdown(t),
-    "fee_summary": fee_summary,
-    "fee_summary of codes": lambda t, m: fee_summary(t, m, by="compute_exit_code"),
-    "fee_summary of opcodes": lambda t, m: fee_summary(t, m, by=["opcode", "hour"]),
+    "undo_gas_exchange": lambda t, _: tf.undo_gas_exchange(t),
+    "fee_breakdown": lambda t, _: tf.fee_breakdown(t),
+    "fee_summary": tf.fee_summary,
+    "fee_summary of codes": lambda t, m: tf.fee_summary(t, m, by="compute_exit_code"),
+    "fee_summary of opcodes": lambda t, m: tf.fee_summary(t, m, by=["opcode", "hour"]),
+    "check_fees": lambda t, _: tf.check_fees(t),
+    "check_balances": tf.check_balances,
+    "gas_summary": lambda t, _: tf.gas_summary(t),
+    "gas_summary of codes": lambda t, _: tf.gas_summary(
+        t, by=["block_workchain", "compute_exit_code"]
+    ),
+    "gas_summary of opcodes": lambda t, m: tf.gas_summary(t, m, by=["opcode", "hour"]),
+    "gas_outliers": lambda t, _: tf.gas_outliers(t, factor=1, min_calls=1),
+    "gas_outliers of all": lambda t, _: tf.gas_outliers(t, by=(), factor=1.5),
+    "gas_outliers of opcodes": lambda t, m: tf.gas_outliers(
+        t, m, by=["account_state_code_hash_before", "opcode"], factor=1, min_calls=2
+    ),
+    "price_of": lambda t, _: tf.price_of(t),
+    "failures": lambda t, _: tf.failures(t),
+    "failure_summary": lambda t, _: tf.failure_summary(t),
+    "failure_summary of opcodes": lambda t, m: tf.failure_summary(
+        t, m, by=["opcode", "phase", "code"]
+    ),
+    "failure_summary of hours": lambda t, _: tf.failure_summary(t, by=["hour", "name"]),
+    "trace_costs": tf.trace_costs,
+    "storage_rates": lambda t, _: tf.storage_rates(t),
+    "activity": tf.activity,
+    "activity of shards": lambda t, m: tf.activity(t, m, by=["block_workchain", "block_shard"]),
+    "flows": lambda _, m: tf.flows(m),
+    "to_ton": lambda t, _: tf.to_ton(tf.fee_breakdown(t)),
 }
 
 
@@ -30,9 +54,29 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("engine", ENGINES[1:])
+@pytest.mark.parametrize("engine", [*ENGINES[1:], pytest.param("spark", marks=pytest.mark.spark)])
 def test_every_engine_gives_its_own_kind_and_the_same_numbers(engine, call, tables, folder):
     expected = collected("pandas", CALLS[call](*(table.to_pandas() for table in tables)))
     result = CALLS[call](*(frame_of(engine, table, folder) for table in tables))
     assert_same(expected, collected(engine, result))
     assert expected.num_rows
+
+
+def test_every_helper_is_called():
+    takes_frames = {name.split(" of ")[0] for name in CALLS}
+    helpers = {
+        name
+        for name in tf.__all__
+        if {"transactions", "messages"} & set(getattr(getattr(tf, name), "__annotations__", ()))
+    }
+    # Bodies are read by Python and pictures drawn: they have tests of their own.
+    drawn = {name for name in helpers if name.startswith("plot_")}
+    assert takes_frames - {"to_ton"} == helpers - drawn - {"decode_bodies", "parse_transactions"}
+
+
+@pytest.mark.parametrize("engine", LAZY[:-1])
+def test_what_is_lazy_stays_lazy(engine, tables, folder):
+    # That the kind is the same is shown above; this, that nothing was computed to make it.
+    transactions, messages = (frame_of(engine, table[:0], folder) for table in tables)
+    for call in CALLS.values():
+        call(transactions, messages)

@@ -262,6 +262,7 @@ def table(rows, kinds, names):
     return pa.Table.from_pylist(rows, schema=schema)
 
 
+@settings(max_examples=15)
 @given(st.lists(st.integers(0, 10**6), max_size=40))
 def test_the_depth_is_that_of_the_tree(numbers):
     parents = [None] + [number % at for at, number in enumerate(numbers, 1)]

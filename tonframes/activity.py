@@ -78,7 +78,9 @@ def activity(
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
     >>> hours = activity(blocks.transactions, blocks.messages)
-    >>> hours[["hour", "transactions", "accounts", "internal", "value"]]
+    >>> hours[["transactions", "accounts", "internal", "value"]]
+       transactions  accounts  internal                value
+    0          3000       516      1792  2000000433570911660
     """
     rows, keys = take_grouped("activity", transactions, messages, ACTIVITY, by)
     rows = engines.by_row(rows, with_true_gas)
@@ -101,8 +103,14 @@ def activity(
     groups = engines.whole(groups, "value").select(
         *keys, "transactions", "accounts", *_TRAFFIC, "value", "gas_used", "total_fees"
     )
-    groups = groups.sort(*keys, nulls_last=True) if keys else groups
-    return engines.give(groups, transactions)
+    return engines.give(_in_order(groups, keys) if keys else groups, transactions)
+
+
+def _in_order(groups: Frame, keys: Sequence[str]) -> Frame:
+    groups = groups.sort(*keys, nulls_last=True)
+    if groups.implementation.is_pandas():
+        groups = nw.from_native(groups.to_native().reset_index(drop=True)).lazy()
+    return groups
 
 
 def _with_traffic(rows: Frame, messages: Frame) -> Frame:
@@ -165,7 +173,8 @@ def flows(messages: AnyFrame, *, by: str | Sequence[str] = ("source", "destinati
     --------
     >>> from tonframes import read_blocks, sample
     >>> pairs = flows(read_blocks(sample()).messages)
-    >>> pairs[["messages", "value", "bounced", "bounced_value"]].head(3)
+    >>> pairs[["messages", "value", "bounced"]].iloc[:2].values.tolist()
+    [[2, Decimal('2000000000000000002'), 0], [2, Decimal('1838968617'), 0]]
     """
     keys = [by] if isinstance(by, str) else list(dict.fromkeys(by))
     wrong = [key for key in keys if key in _NO_KEYS]

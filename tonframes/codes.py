@@ -14,7 +14,6 @@ https://github.com/toncenter/ton-indexer; those it has no name for, as their sta
 
 from __future__ import annotations
 
-import operator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
@@ -61,7 +60,7 @@ _DOCS, _TACT, _SCHEMES = "exit-codes.mdx", "Tact", "schemes.tlb"
 #: What a run of the machine ended with. A contract can throw any of them from 2 on by itself.
 EXIT_CODES = {row.code: row for row in (
     #    code   name                                   meaning                               source
-    Code(-14,   "out of gas",                          "Not caught; exit_arg: the gas used", _TX),
+    Code(-14,   "out of gas",                          "Not caught; exit_arg is gas used.",  _TX),
     Code(-13,   "no code",                             "An active account without code.",    _RUN),
     Code(0,     "success",                             "The run ended as it should.",        _VM),
     Code(1,     "alternative success",                 "It ended by the alternative exit.",  _VM),
@@ -316,6 +315,8 @@ def opcode_name(opcode: object) -> object:
 
 def exit_code_names(code: nw.Expr) -> nw.Expr:
     """Name exit codes within a frame of any engine, as `exit_code_name` does."""
+    # Narrower integers do not hold the bounds.
+    code = code.cast(nw.Int64)
     first, second = (code.is_between(codes[0], codes[-1]) for codes in CONTRACT_DEFINED)
     others = _looked_up(code, EXIT_CODE_NAMES)
     return nw.when(first | second).then(nw.lit(CONTRACT_DEFINED_NAME)).otherwise(others)
@@ -328,13 +329,14 @@ def result_code_names(code: nw.Expr) -> nw.Expr:
 
 def opcode_names(opcode: nw.Expr) -> nw.Expr:
     """Name opcodes within a frame of any engine, as `opcode_name` does."""
-    # Engines do not agree on the remainder of a negative number.
+    # The lake's int32 would overflow; and engines differ on the remainder of a negative number.
+    opcode = opcode.cast(nw.Int64)
     unsigned = nw.when(opcode < 0).then(opcode + 2**32).otherwise(opcode)
     return _looked_up(unsigned, OPCODE_NAMES)
 
 
 def _looked_up(code: nw.Expr, names: Mapping[int, str]) -> nw.Expr:
-    return code.replace_strict(names, default=None, return_dtype=nw.String)
+    return code.cast(nw.Int64).replace_strict(names, default=None, return_dtype=nw.String)
 
 
 def _exit_code(code: int) -> str | None:
@@ -355,15 +357,15 @@ def _named(
     names: Callable[[nw.Expr], nw.Expr],
 ) -> object:
     """Name one code by `name`, or a column of codes by `names`."""
+    if code is None or code is pd.NA:
+        return None
+    if isinstance(code, int | np.integer) and not isinstance(code, bool):
+        return name(_checked(int(code), what, allowed))
     if isinstance(code, pa.Array):
         return _name_column(pa.chunked_array([code]), what, allowed, names).combine_chunks()
     if isinstance(nw.from_native(code, series_only=True, pass_through=True), nw.Series):
         return _name_column(code, what, allowed, names)
-    if code is None or code is pd.NA:
-        return None
-    if isinstance(code, bool) or not hasattr(code, "__index__"):
-        raise TypeError(f"{what} is an int, or a column of integers, not {type(code).__name__}")
-    return name(_checked(operator.index(code), what, allowed))
+    raise TypeError(f"{what} is an int, or a column of integers, not {type(code).__name__}")
 
 
 def _name_column(
@@ -379,9 +381,8 @@ def _name_column(
         )
     for code in () if known.is_empty() else (known.min(), known.max()):
         _checked(int(code), what, allowed)
-    # As int64: narrower integers do not hold all the codes that they are compared with.
-    rows = column.alias("code").to_frame().with_columns(nw.col("code").cast(nw.Int64))
-    named = rows.select(names(nw.col("code")).alias("name"))["name"].alias(column.name).to_native()
+    rows = column.alias("code").to_frame().select(name=names(nw.col("code")))
+    named = rows["name"].alias(column.name).to_native()
     if isinstance(named, pd.Series):
         return named.astype(pd.StringDtype(na_value=np.nan))
     return named

@@ -7,12 +7,13 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
-import pandas as pd
-
+from tonframes.audit import check_balances
 from tonframes.client import Client
-from tonframes.fees import PARTS, to_ton, undo_gas_exchange
+from tonframes.failures import failure_summary
+from tonframes.fees import fee_summary
 from tonframes.fetch import fetch_accounts, fetch_blocks
+from tonframes.gas import gas_summary
+from tonframes.plots import plot_fees, plot_gas
 from tonframes.sample import sample
 from tonframes.service import serve
 from tonframes.store import read_accounts, read_blocks
@@ -20,6 +21,7 @@ from tonframes.store import read_accounts, read_blocks
 if TYPE_CHECKING:
     from os import PathLike
 
+    import pandas as pd
     from matplotlib.figure import Figure
 
 #: What the demo fetches.
@@ -61,17 +63,25 @@ def demo(store: str | PathLike[str]) -> Path:
         say(f"   blocks.{name:<14} {blocks.frame(name).shape}")
     for name in accounts.names:
         say(f"   accounts.{name:<12} {accounts.frame(name).shape}")
-    transactions = undo_gas_exchange(blocks.transactions)
+    transactions, messages = blocks.transactions, blocks.messages
     columns = ["block_time", "account", "total_fees", "compute_gas_used", "compute_exit_code"]
     show("blocks.transactions", transactions[columns].head())
     columns = ["direction", "source", "destination", "value", "opcode", "comment"]
-    show("blocks.messages", blocks.messages[columns].head())
+    show("blocks.messages", messages[columns].head())
     show("accounts.accounts", accounts.accounts[["address", "status", "balance"]].head())
-    show("4. Total fees by phase, in nanoton", fees_by_phase(transactions).to_frame())
-    show("5. Who uses the most gas", top_gas(transactions))
-    show("6. Failures by exit code", failures_by_code(transactions))
+    fees = fee_summary(transactions, messages)
+    show("4. What it all cost, in nanoton: fee_summary", fees.T.set_axis(["nanoton"], axis=1))
+    columns = ["account", "calls", "gas_used", "gas_median", "gas_max", "gas_fees"]
+    gas = gas_summary(transactions, by="account")
+    show("5. Who uses the most gas: gas_summary", gas.nlargest(5, "gas_used")[columns])
+    columns = ["phase", "code", "name", "failures", "cost"]
+    show("6. What fails, and why: failure_summary", failure_summary(transactions)[columns].head(8))
+    show(
+        "   Do all numbers add up? check_balances",
+        check_balances(transactions, messages)["verdict"].value_counts().to_frame("transactions"),
+    )
     picture = folder / "fees.png"
-    draw(transactions).savefig(picture, dpi=150)
+    draw(transactions, messages).savefig(picture, dpi=150)
     say(f"\n7. A picture of the fees: {picture}")
     say(f"\nDone in {time.monotonic() - start:.1f} s. Next, in Python:\n")
     say(f"    import tonframes as tf; blocks = tf.read_blocks({str(folder)!r})")
@@ -79,59 +89,14 @@ def demo(store: str | PathLike[str]) -> Path:
     return picture
 
 
-def fees_by_phase(transactions: pd.DataFrame) -> pd.Series:
-    """Sum the parts of the fees; what no phase shows is the import of external messages."""
-    parts = {phase: transactions[column].sum() for phase, column in PARTS.items()}
-    total = transactions.total_fees.sum()
-    fees = {**parts, "import": total - sum(parts.values()), "total": total}
-    return pd.Series(fees, dtype="int64", name="nanoton")
-
-
-def top_gas(transactions: pd.DataFrame) -> pd.DataFrame:
-    """Find the accounts that use the most gas."""
-    return (
-        transactions.groupby("account")
-        .agg(
-            transactions=("hash", "size"),
-            gas_used=("compute_gas_used", "sum"),
-            gas_fees=("compute_gas_fees", "sum"),
-        )
-        .nlargest(5, "gas_used")
-    )
-
-
-def failures_by_code(transactions: pd.DataFrame) -> pd.DataFrame:
-    """Count aborted transactions by what they ended with."""
-    failed = transactions[transactions.aborted.fillna(value=False)]
-    codes = ["skipped_reason", "compute_exit_code", "action_result_code"]
-    return (
-        failed.groupby(codes, dropna=False)
-        .agg(transactions=("hash", "size"), total_fees=("total_fees", "sum"))
-        .sort_values("transactions", ascending=False)
-        .reset_index()
-    )
-
-
-def draw(transactions: pd.DataFrame) -> Figure:
-    """Draw what the fees are for, and how much gas transactions use."""
+def draw(transactions: pd.DataFrame, messages: pd.DataFrame) -> Figure:
+    """Draw what the fees are for, and how much gas calls use."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - importing tonframes draws nothing
 
-    fees = to_ton(fees_by_phase(transactions).drop("total").loc[lambda s: s > 0]).sort_values()
-    gas = transactions["compute_gas_used"].fillna(0).to_numpy("int64")
-    gas = gas[gas > 0]
-    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    bars = left.barh(fees.index, fees, color="#0a4a8f", height=0.65)
-    left.bar_label(bars, [f"{amount:.4f}" for amount in fees], padding=4)
-    left.set(xlabel="TON", title="What validators collected, by phase")
-    left.margins(x=0.18)
-    right.hist(gas, bins=np.geomspace(gas.min(), gas.max(), 41), color="#0a4a8f")
-    right.set(xscale="log", yscale="log", xlabel="gas", ylabel="transactions")
-    right.set_title("Gas used by a transaction")
-    for axes in (left, right):
-        axes.spines[["top", "right"]].set_visible(False)
-        axes.title.set_ha("left")
-        axes.title.set_x(0)
+    plot_fees(transactions, messages, ax=left)
+    plot_gas(transactions, ax=right)
     figure.supxlabel(f"{len(transactions):,} transactions of a made-up chain", fontsize="small")
     return figure
 

@@ -107,47 +107,41 @@ def storage_rates(transactions: AnyFrame) -> AnyFrame:
     --------
     >>> from tonframes import read_blocks, sample
     >>> rates = storage_rates(read_blocks(sample()).transactions)
-    >>> rates[["status", "collected", "seconds", "rent_per_day", "days_left"]].head(2)
+    >>> rates[["intervals", "collected", "seconds", "rent_per_day", "steady"]].head(2)
+       intervals  collected  seconds     rent_per_day  steady
+    0          1      26288      167  13600498.203593    True
+    1         41         41      205          17280.0    True
     """
     rows = engines.take(transactions, "storage_rates", TRANSACTIONS, RENT)
-    rows = engines.by_group(rows, ["account"], _linked)
-    rows = engines.by_row(rows, _measured)
-    intervals = engines.by_row(rows.filter(nw.col("counts")), _weighed)
+    before = rows.select("hash", since="now", owed="storage_fees_due")
+    # By hash, not by order: a gap in the frame is no interval.
+    intervals = rows.join(before, left_on="prev_trans_hash", right_on="hash")
+    intervals = engines.by_row(intervals, _told).filter(nw.col("counts"))
+    intervals = engines.by_row(intervals, _weighed)
     intervals = intervals.group_by(_KEYS).agg(
         nw.col("intervals", "collected", "seconds").sum(),
         nw.col("least").max(),
         nw.col("most").min(),
     )
     intervals = engines.integers(intervals, "intervals", "collected", "seconds")
-    last = engines.by_row(rows.filter(nw.col("lt") == nw.col("last_lt")), _standing)
+    last = rows.group_by("account").agg(last_lt=nw.col("lt").max())
+    last = rows.join(last, left_on=["account", "lt"], right_on=["account", "last_lt"])
+    last = engines.by_row(last, _standing)
     rates = engines.by_row(last.join(intervals, on=_KEYS, how="left"), _projected)
     return engines.give(
         engines.largest_first(rates.select(_SHOWN), "rent_per_day", ["account"]), transactions
     )
 
 
-def _linked(rows: Frame) -> Frame:
-    """Lay each transaction of an account beside the one before it in the frame."""
-    before = {"before": "hash", "since": "now", "owed": "storage_fees_due"}
-    return rows.with_columns(
-        *(
-            nw.col(name).shift(1).over("account", order_by="lt").alias(alias)
-            for alias, name in before.items()
-        ),
-        last_lt=nw.col("lt").max().over("account"),
-    )
-
-
-def _measured(rows: Frame) -> Frame:
-    """Say which rows end an interval that tells the rate."""
+def _told(rows: Frame) -> Frame:
+    """Say which intervals tell the rate."""
     now, since = nw.col("now"), nw.col("since")
     across = functools.reduce(
         operator.or_, ((since < change) & (now > change) for change in _CHANGES)
     )
     debt = (nw.col("owed").fill_null(0) > 0) | (nw.col("storage_fees_due").fill_null(0) > 0)
     counts = (
-        (nw.col("before") == nw.col("prev_trans_hash"))
-        & (now > since)
+        (now > since)
         & (nw.col("orig_status") != "nonexist")
         & ~nw.col("storage_fees_collected").is_null()
         & ~across

@@ -107,14 +107,18 @@ def trace_costs(transactions: AnyFrame, messages: AnyFrame) -> AnyFrame:
     brings to the elector.
 
     Polars, Dask and Spark find the depth in Python: Polars with the links of all traces in memory,
-    Spark and Dask with those of a partition.
+    Spark and Dask with those of a partition, so that tonframes must be installed where their
+    workers run.
 
     Examples
     --------
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
     >>> traces = trace_costs(blocks.transactions, blocks.messages)
-    >>> traces[["complete", "transactions", "depth", "cost", "attached", "excesses"]].iloc[0]
+    >>> traces[["complete", "transactions", "depth", "cost", "attached"]].head(2)
+       complete  transactions  depth       cost    attached
+    0      True             2      2  341082023  1000000000
+    1      True             2      2  208936059  1000000000
     """
     rows = engines.take(transactions, "trace_costs", TRANSACTIONS, TRACES)
     rows = rows.filter(~nw.col("trace_id").is_null())
@@ -257,7 +261,7 @@ def _depths(links: Frame) -> Frame:
             native = native.shuffle(on="trace_id").map_partitions(_depths_on_pandas, meta=empty)
         case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
             columns = "trace_id string, depth bigint"
-            native = native.repartition("trace_id").mapInPandas(_depths_of_partition, columns)
+            native = native.repartition("trace_id").mapInArrow(_depths_of_partition, columns)
         case _:
             native = _depths_on_pandas(native)
     result: Frame = nw.from_native(native).lazy()
@@ -295,10 +299,11 @@ def _depths_on_polars(links: Any) -> Any:
     )
 
 
-def _depths_of_partition(parts: Iterator[pd.DataFrame]) -> Iterator[pd.DataFrame]:
-    frames = list(parts)
-    if frames:
-        yield _depths_on_pandas(pd.concat(frames, ignore_index=True))
+def _depths_of_partition(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    batches = list(parts)
+    if batches:
+        depths = _depths_on_pandas(pa.Table.from_batches(batches).to_pandas())
+        yield from pa.Table.from_pandas(depths, preserve_index=False).to_batches()
 
 
 def _depths_on_pandas(links: pd.DataFrame) -> pd.DataFrame:

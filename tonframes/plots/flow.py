@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: What is read of the messages of a trace.
 TRACE = ("tx_hash", "trace_id", "direction", "msg_hash", "source", "destination", "value")
 
-_WIDEST, _THINNEST = 10.0, 0.8  # points
+_WIDEST, _THINNEST, _ALL_WIDTHS = 10.0, 0.8, 150.0  # points
 _OUTSIDE = "outside"
 _LEVELS, _DARK = 5, 0.6  # fills from dark to light, and from where on white is read on them
 
@@ -50,8 +50,8 @@ def plot_flow(
     trace
         The `trace_id` of a trace. Each message of it is a row, below the one that caused it and a
         step to the right; as thick as its value, which stands at the right end. None is all
-        messages: senders from the top down, receivers from left to right, and in each field what
-        the one sent to the other, the darker the more (logarithmic).
+        messages but those that came back: senders from the top down, receivers from left to right,
+        and in each field what the one sent to the other, the darker the more (logarithmic).
     top
         How many senders and how many receivers to draw, those of the highest values; or how many
         messages of the trace, with those that caused them. The others are summed up.
@@ -147,9 +147,10 @@ def _plot_trace(
     _draw_tree(ax, rows)
     style.ranked(ax, names)
     values = ["" if row.value is None else labels.short(to_ton(row.value)) for row in rows]
-    right = ax.secondary_yaxis("right")
+    right: Any = ax.secondary_yaxis("right")
     style.ranked(right, values)
-    right.set_ylabel("value, TON")
+    right.tick_params(labelcolor=style.ink(ax))
+    right.set_ylabel("value, TON", color=style.ink(ax))
     return ax
 
 
@@ -157,13 +158,13 @@ def _draw_tree(ax: Axes, rows: Sequence[Row]) -> None:
     """Draw a bow from each row to those below it that came of it."""
     from matplotlib import patches, path  # noqa: PLC0415 - importing tonframes draws nothing
 
-    most = max(row.value or 0 for row in rows) or 1
+    scale = min(_WIDEST, _ALL_WIDTHS / len(rows)) / (max(row.value or 0 for row in rows) or 1)
     for place, row in enumerate(rows):
         if row.parent is None:
             continue
         start = rows[row.parent].depth, row.parent
         bow = path.Path([start, (start[0], place), (row.depth, place)], [1, 3, 3])
-        width = max(_THINNEST, _WIDEST * (row.value or 0) / most)
+        width = max(_THINNEST, scale * (row.value or 0))
         color = style.FILL["facecolor"]
         ax.add_patch(patches.PathPatch(bow, fill=False, edgecolor=color, linewidth=width))
     depths = [row.depth for row in rows]

@@ -55,6 +55,8 @@ def rows(
 def _of_groups(
     groups: pd.DataFrame, keys: Sequence[str], helper: str, address_book: object | None
 ) -> list[str]:
+    if not keys:
+        return ["all"] * len(groups)
     addresses = [groups[key].dropna() for key in keys if key in names.COLUMNS]
     known = of_addresses(set().union(*addresses), helper, address_book)
     columns = ([_label(value, key, known) for value in groups[key]] for key in keys)
@@ -70,6 +72,8 @@ def of_addresses(
         return {address: shortened(address, _ADDRESS) for address in shown}
     needs = ["address", "domain", "user_friendly", "fetched_at"]
     book = engines.take(address_book, helper, ADDRESS_BOOK, needs)
+    if not shown:
+        return {}
     entries = collected(book.filter(nw.col("address").is_in(shown)).to_native())
     named = names.with_names(pd.DataFrame({"address": pd.Series(shown, dtype="str")}), entries)
     pairs = zip(shown, named.address_name, named.address_friendly, strict=True)

@@ -89,7 +89,9 @@ def outlined(ax: Axes) -> dict[str, Any]:
 
 def legend(ax: Axes, title: str | None = None) -> None:
     """Put the legend to the right, where nothing is drawn."""
-    ax.legend(title=title, loc="upper left", bbox_to_anchor=(1, 1), frameon=False, alignment="left")
+    place: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1, 1)}
+    box = ax.legend(title=title, frameon=False, alignment="left", labelcolor=ink(ax), **place)
+    box.get_title().set_color(ink(ax))
 
 
 def ranked(ax: Axes, names: Sequence[str]) -> None:
