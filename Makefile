@@ -1,7 +1,8 @@
 # make demo    the main job on made-up data, in a fresh environment
 # make test    all tests                    make check   format, lint, types, imports
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
-# make sample  write data/sample anew       make test-spark   the same on Spark (400 MB, Java)
+# make sample  write data/sample anew       make soak    the long tests
+# make test-wheel, test-spark   what CI runs beside: a clean environment; Spark (400 MB, Java)
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -11,7 +12,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo lab test test-spark check format bench sample soak clean
+.PHONY: demo lab test test-wheel test-spark check format bench sample soak clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -22,6 +23,9 @@ lab: .venv/.lab
 
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses=auto
+
+test-wheel: .venv/.dev
+	$(BIN)/python -m pytest -m wheel tests
 
 test-spark: .venv/.spark
 	$(BIN)/python -m pytest -m spark tests

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import base64
 import warnings
 
-import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal, assert_series_equal
-from parity import rows_of, synthetic
+from parity import lake, rows_of, synthetic
 
 from tonframes import parse_blocks
 from tonframes.errors import TonframesWarning
@@ -54,7 +53,10 @@ def test_amounts_of_every_engine_become_floats():
     amounts = [1_500_000_000, None]
     assert to_ton(pl.Series("a", amounts)).to_list() == expected
     assert to_ton(pa.chunked_array([amounts])).to_pylist() == expected
+    assert to_ton(pa.chunked_array([[2**62 + 1]])).to_pylist() == [(2**62 + 1) / 10**9]
     assert to_ton(pl.LazyFrame({"a": amounts})).collect()["a"].to_list() == expected
+    big = to_ton(pa.table({"a": [2**62 + 1], "b": ["x"]}))
+    assert big.to_pylist() == [{"a": (2**62 + 1) / 10**9, "b": "x"}]
     decimals = pd.Series(amounts, dtype=pd.ArrowDtype(pa.decimal128(38, 0)))
     assert to_ton(decimals).to_list() == [1.5, pd.NA]
 
@@ -301,24 +303,6 @@ def test_the_identity_is_exact_on_a_synthetic_chain():
     assert (fees.residual == 0).all()
 
 
-def lake(table):
-    """Give a table as the public lake has it: no columns of ours, narrow signed opcodes."""
-    drop = [name for name in table.column_names if name.startswith("has_") or name == "block_time"]
-    table = table.drop_columns(drop)
-    if "opcode" in table.column_names:
-        opcode = table["opcode"].to_numpy(zero_copy_only=False)
-        mask = table["opcode"].is_null().to_numpy()
-        signed = np.where(mask, 0, opcode).astype("int64").astype("uint32").astype("int32")
-        table = table.set_column(
-            table.column_names.index("opcode"), "opcode", pa.array(signed, mask=mask)
-        )
-        bodies = [None if b is None else base64.b64decode(b) for b in table["body"].to_pylist()]
-        table = table.drop_columns("body").append_column("body_boc", pa.array(bodies, pa.binary()))
-    narrow = ["now", "compute_exit_code", "block_workchain", "action_result_code"]
-    fields = [pa.field(f.name, pa.int32() if f.name in narrow else f.type) for f in table.schema]
-    return table.cast(pa.schema(fields)).replace_schema_metadata(None)
-
-
 @pytest.mark.parametrize("by", ["account", "opcode", ["descr", "hour"], "compute_exit_code", "day"])
 def test_the_lake_s_frames_give_the_same(by):
     tables = synthetic(20, seed=2)
@@ -392,6 +376,33 @@ def test_what_phases_are_missing_is_counted_as_unknown():
 def test_bad_input_is_one_error_that_names_the_column(wrong, error, says):
     with pytest.raises(error, match=says):
         fee_breakdown(wrong)
+
+
+def test_columns_of_python_objects_are_read():
+    frame = frame_of({}, {"compute_skipped": True, "total_fees": 5, **NO_RUN})
+    plain = pd.DataFrame(
+        {
+            name: pd.Series([None if pd.isna(v) else v for v in frame[name]], dtype=object)
+            for name in frame
+        }
+    )
+    assert_frame_equal(fee_breakdown(plain), fee_breakdown(frame))
+    with pytest.raises(TypeError, match="fee_breakdown cannot read a column of Python objects"):
+        fee_breakdown(plain.assign(total_fees=pd.Series([1.5, 2], dtype=object)))
+
+
+def test_a_partition_of_floats_is_refused(tmp_path):
+    import dask.dataframe as dd
+
+    # Plain Parquet says int64; pandas reads floats where there are nulls, and only there.
+    for number, row in enumerate([{}, {"storage_fees_collected": None}]):
+        table = pa.Table.from_pandas(frame_of(row), preserve_index=False)
+        pq.write_table(table.replace_schema_metadata(None), tmp_path / f"{number}.parquet")
+    fees = fee_breakdown(dd.read_parquet(tmp_path))
+    with pytest.raises(
+        TypeError, match=r"integers in the column .*, which is Float64: pandas makes"
+    ):
+        fees.compute()
 
 
 def test_a_frame_of_another_table_is_recognised():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import zipfile
@@ -107,6 +108,49 @@ def test_the_sample_is_found_from_the_wheel(wheel, tmp_path):
     assert Path(file).is_relative_to(tmp_path)
     assert Path(sample).is_relative_to(tmp_path)
     assert int(blocks) > 120
+
+
+RUN = """
+import json, sys
+from pathlib import Path
+import matplotlib
+matplotlib.use("Agg")
+cells = json.loads(Path(sys.argv[1]).read_text())["cells"]
+code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+exec(compile("\\n\\n".join(code), sys.argv[1], "exec"), {})
+"""
+
+
+@pytest.mark.wheel
+@pytest.mark.timeout(900)
+def test_the_wheel_is_all_that_a_clean_environment_needs(wheel, tmp_path):
+    subprocess.run([sys.executable, "-m", "venv", tmp_path / "env"], check=True)
+    python = tmp_path / "env" / "bin" / "python"
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith("PYTHON")
+    } | {"PIP_CONSTRAINT": str(ROOT / "constraints.txt")}
+
+    def run(*command):
+        return subprocess.run(
+            [str(part) for part in command],
+            check=True,
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+        ).stdout
+
+    run(python, "-m", "pip", "install", "--quiet", wheel)
+    # The library alone: no extra, nothing of this repository.
+    assert "Done in" in run(tmp_path / "env" / "bin" / "tonframes", "demo", "--store", "demo")
+    assert (tmp_path / "demo" / "fees.png").is_file()
+    where = run(python, "-c", "import tonframes as tf; print(tf.sample())").strip()
+    assert Path(where).is_relative_to(tmp_path)
+    run(python, "-m", "pip", "install", "--quiet", f"{wheel}[engines,boc]")
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    assert len(notebooks) == 8
+    for notebook in notebooks:
+        run(python, "-c", RUN, notebook)
 
 
 def test_arrow_tables_need_no_pandas():

@@ -22,10 +22,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes import schema
-from tonframes.kinds import BOOL, DIGITS, INT, OPCODE, SHARD, TEXT
+from tonframes.kinds import BOOL, DIGITS, INT, OPCODE, SHARD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from tonframes.kinds import Kind
     from tonframes.record import Table
@@ -80,12 +80,18 @@ def take(
     for name in names:
         if name not in found:
             raise ValueError(_missing(name, helper, table, found.names()))
-    for name in needs:
-        _check(name, found[name], kinds[name], helper)
-    wide = [name for name in needs if kinds[name] in _NUMBERS]
-    flags = [name for name in needs if kinds[name] is BOOL]
-    texts = [name for name in needs if found[name] == nw.Object and kinds[name] is TEXT]
-    return _nullable(rows.select(names), wide, flags, texts)
+    read = {name: kinds[name] for name in needs}
+    native = rows.select(names).to_native()
+    if rows.implementation.is_pandas():
+        return _lazy(_nullable(native, helper, read))
+    if rows.implementation.is_dask():
+        # What Dask says of dtypes need not be true of each partition: pandas may have read floats.
+        work = partial(_nullable, helper=helper, read=read)
+        return _lazy(native.map_partitions(work, meta=_empty(native, work)))
+    for name, kind in read.items():
+        _check(name, found[name], kind, helper)
+    wide = [name for name, kind in read.items() if kind in _NUMBERS]
+    return _lazy(native).with_columns(nw.col(name).cast(nw.Int64) for name in wide)
 
 
 def names(frame: object, helper: str, table: Table) -> list[str]:
@@ -116,9 +122,9 @@ def _missing(name: str, helper: str, table: Table, found: list[str]) -> str:
 
 def _check(name: str, dtype: nw.dtypes.DType, kind: Kind, helper: str) -> None:
     if kind in _NUMBERS:
-        wanted, fits = "integers", dtype.is_integer() or dtype == nw.Unknown
+        wanted, fits = "integers", dtype.is_integer()
     elif kind is BOOL:
-        wanted, fits = "booleans", dtype in (nw.Boolean, nw.Object, nw.Unknown)
+        wanted, fits = "booleans", dtype == nw.Boolean
     else:
         return
     if fits:
@@ -132,14 +138,24 @@ def _check(name: str, dtype: nw.dtypes.DType, kind: Kind, helper: str) -> None:
     raise TypeError(f"{helper} needs {wanted} in the column {name!r}, which is {dtype}{hint}")
 
 
-def _nullable(
-    rows: nw.DataFrame[Any] | Frame, wide: list[str], flags: list[str], texts: list[str]
-) -> Frame:
-    """Make integers 64 bits wide, and columns of pandas such as can hold a null."""
-    if rows.implementation.is_pandas() or rows.implementation.is_dask():
-        dtypes = dict.fromkeys(wide, "Int64") | dict.fromkeys(flags, "boolean")
-        return _lazy(rows.to_native().astype(dtypes | dict.fromkeys(texts, "str")))
-    return rows.lazy().with_columns(nw.col(name).cast(nw.Int64) for name in wide)
+def _nullable(frame: pd.DataFrame, helper: str, read: Mapping[str, Kind]) -> pd.DataFrame:
+    """Check columns of pandas, and make them such as hold a null."""
+    dtypes = {}
+    for name, dtype in nw.from_native(frame).schema.items():
+        if name not in read:
+            continue
+        if frame[name].dtype != object:
+            _check(name, dtype, read[name], helper)
+        if read[name] in _NUMBERS:
+            dtypes[name] = "Int64"
+        elif read[name] is BOOL:
+            dtypes[name] = "boolean"
+        elif frame[name].dtype == object:
+            dtypes[name] = "str"
+    try:
+        return frame.astype(dtypes)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{helper} cannot read a column of Python objects: {error}") from None
 
 
 def give(result: Frame, like: AnyFrame) -> AnyFrame:
@@ -193,7 +209,13 @@ def by_group(frame: Frame, by: Sequence[str], step: Step) -> Frame:
     if frame.implementation.is_pyarrow():
         table = frame.collect().to_native()
         result = _groups_on_pandas(table.to_pandas(types_mapper=_dtype), step)
-        return _lazy(pa.Table.from_pandas(result, preserve_index=False))
+        made = pa.Table.from_pandas(result, preserve_index=False).replace_schema_metadata(None)
+        # pandas has texts as large_string, which pyarrow does not join with string.
+        kinds = {name: table.schema.field(name).type for name in table.column_names}
+        shape = [
+            (f.name, kinds.get(f.name, f.type) if _is_text(f.type) else f.type) for f in made.schema
+        ]
+        return _lazy(made.cast(pa.schema(shape)))
     if frame.implementation.is_dask():
         native = frame.to_native()
         native = native.shuffle(on=list(by)) if by else native.repartition(npartitions=1)

@@ -319,11 +319,13 @@ def to_ton(nanoton: object) -> object:
             raise TypeError(
                 f"amounts in nanoton are integers; the column {amounts.name!r} is {amounts.dtype}"
             )
-        return nw.to_native(amounts.cast(nw.Float64) / TON)
+        floats = amounts.cast(nw.Float64) if amounts.dtype.is_decimal() else amounts
+        return nw.to_native(floats / TON)
     if isinstance(amounts, nw.DataFrame | nw.LazyFrame):
-        names = [name for name, dtype in amounts.collect_schema().items() if _is_amount(dtype)]
-        floats = [nw.col(name).cast(nw.Float64) / TON for name in names]
-        return nw.to_native(amounts.with_columns(floats))
+        kinds = {n: dtype for n, dtype in amounts.collect_schema().items() if _is_amount(dtype)}
+        decimals = [name for name, dtype in kinds.items() if dtype.is_decimal()]
+        amounts = amounts.with_columns(nw.col(name).cast(nw.Float64) for name in decimals)
+        return nw.to_native(amounts.with_columns(nw.col(name) / TON for name in kinds))
     if isinstance(nanoton, bool) or not hasattr(nanoton, "__index__"):
         raise TypeError(f"an amount in nanoton is an int, not {type(nanoton).__name__}")
     return operator.index(nanoton) / TON
