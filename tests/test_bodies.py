@@ -276,7 +276,7 @@ def test_cut_off_bits_are_no_smaller_numbers():
         (start(JETTON_TRANSFER).coins(1).uint(0, 4).uint(1, 1), "custom_payload: a reference"),
         (Builder().uint(0, 32).uint(1, 7), "comment: 7 bits where whole bytes"),
     ],
-    ids=str,
+    ids=lambda value: value if isinstance(value, str) else "body",
 )
 def test_errors_say_what_is_wrong(body, error):
     row = of(body.cell())

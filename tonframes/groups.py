@@ -77,7 +77,7 @@ def _with_in_message(rows: Frame, helper: str, messages: object, names: list[str
     )
 
 
-def add_up(rows: Frame, keys: list[str], *sums: str, maxima: Sequence[str] = ()) -> Frame:
+def add_up(rows: Frame, keys: list[str], *sums: str) -> Frame:
     """Count the rows of each group as `transactions`, and add up columns as int64."""
     rows = engines.by_row(rows, lambda frame: frame.with_columns(transactions=nw.lit(1)))
     grouping = keys
@@ -87,7 +87,6 @@ def add_up(rows: Frame, keys: list[str], *sums: str, maxima: Sequence[str] = ())
     groups = rows.group_by(grouping, drop_null_keys=False).agg(
         nw.col("transactions").sum(),
         *(nw.col(name).sum() for name in sums),
-        *(nw.col(name).max() for name in maxima),
     )
-    groups = engines.integers(groups, "transactions", *sums, *maxima)
-    return groups.select(*keys, "transactions", *sums, *maxima)
+    groups = engines.integers(groups, "transactions", *sums)
+    return groups.select(*keys, "transactions", *sums)
