@@ -12,7 +12,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo lab test test-wheel test-spark check format bench sample soak clean
+.PHONY: demo lab test test-wheel test-spark check format bench sample columns soak clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -53,6 +53,9 @@ sample: .venv/.base
 	rm -rf data/sample
 	$(BIN)/python -c "from tonframes.sample import write_sample; write_sample('data/sample')"
 	rm -f data/sample/.lock*
+
+columns: .venv/.base
+	$(BIN)/python -c "from tonframes.frames import column_reference; print(column_reference(), end='')" > data/COLUMNS.md
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -12,6 +12,7 @@ import pytest
 import tonframes as tf
 from tonframes import schema
 from tonframes.cli import _parser
+from tonframes.frames import column_reference
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("data/*.md"), *ROOT.glob("notebooks/*.md")])
@@ -23,18 +24,19 @@ def fenced(page, language):
 
 def test_the_python_of_the_readme_gives_the_output_shown(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    first, second = fenced(ROOT / "README.md", "python")
+    first, second, third = fenced(ROOT / "README.md", "python")
     scope: dict = {}
     test = doctest.DocTestParser().get_doctest(first, scope, "README", "README.md", 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     assert runner.run(test, clear_globs=False).failed == 0
-    assert len(test.examples) == 10
+    assert len(test.examples) == 13
     # The second asks the real chain: here a local service stands in, over other blocks.
     with tf.serve(tf.sample(), dialect="service") as url:
         monkeypatch.setenv("TONFRAMES_URL", url)
         exec(second.replace("49_000_0", "90_000_0"), test.globs)  # noqa: S102
     assert len(test.globs["blocks"].transactions) == 50 * 25
     assert list(test.globs["states"].accounts.found) == [False]
+    exec(third, test.globs)  # noqa: S102
 
 
 def test_the_readme_counts_columns_rightly():
@@ -49,7 +51,7 @@ def test_the_readme_counts_columns_rightly():
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_commands_exist(page):
-    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     lines = "".join(fenced(page, "sh")).splitlines()
     lines += re.findall(r"`((?:tonframes|make) [^`]+)`", page.read_text())
     for line in lines:
@@ -66,3 +68,16 @@ def test_files_that_are_pointed_to_exist(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
         if not target.startswith("https://"):
             assert (page.parent / target).exists(), target
+
+
+def test_the_reference_of_columns_is_that_of_the_schema():
+    assert (ROOT / "data" / "COLUMNS.md").read_text() == column_reference(), "run `make columns`"
+
+
+#: Names without an example of their own: errors, warnings and plans, which nobody makes himself.
+NO_EXAMPLE = {name for name in tf.__all__ if name.endswith(("Error", "Warning"))} | {"Plan"}
+
+
+def test_every_public_name_has_an_example_that_runs():
+    lacking = {name for name in tf.__all__ if ">>>" not in (getattr(tf, name).__doc__ or "")}
+    assert lacking <= NO_EXAMPLE

@@ -398,3 +398,21 @@ def _bytes(body: Body, path: str = "$") -> bytes:
         return text.encode()
     except (TypeError, ValueError, RecursionError) as error:
         raise DecodeError(path, "JSON", f"{shorten(body)} ({error})") from None
+
+
+def column_reference() -> str:
+    """Write the columns of every table as a page of Markdown: `data/COLUMNS.md` is this."""
+    lines = [
+        "# Columns",
+        "",
+        "Made from the schema by `make columns`. Times are UTC. An API path is relative to the",
+        "object of the row; what is derived has no place in the answers of the service.",
+    ]
+    for name in schema.TABLES:
+        lines += ["", f"## {name}", "", "| column | dtype | unit | meaning | API path |"]
+        lines.append("|---|---|---|---|---|")
+        for row in describe(name).itertuples():
+            path = f"`{row.api_path}`" if row.api_path else "*derived*"
+            cells = [f"`{row.column}`", row.dtype, row.unit, row.meaning, path]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
