@@ -96,7 +96,7 @@ def test_follow_until_interrupted(url, tmp_path):
 def test_fetch_accounts_from_a_file_or_from_stdin(url, tmp_path):
     addresses = list(tf.read_accounts(tf.sample()).accounts.address[:5])
     listed = tmp_path / "addresses.txt"
-    listed.write_text("\n".join(addresses))
+    listed.write_text("\n".join(addresses), "utf-8-sig")  # as Windows' editors do
     store = tmp_path / "store"
     status, out, _ = run(
         "fetch", "accounts", listed, "--store", store, environment={"TONFRAMES_URL": url}
@@ -192,3 +192,17 @@ def test_version(capsys):
     with pytest.raises(SystemExit):
         main(["--version"])
     assert capsys.readouterr().out.startswith("tonframes 0.")
+
+
+def test_a_bad_address_is_named_by_its_line(tmp_path, capsys):
+    listed = tmp_path / "addresses.txt"
+    listed.write_text("0:" + "0" * 64 + "\n\nnonsense\n")
+    assert main(["fetch", "accounts", str(listed), "--store", str(tmp_path / "store")]) == 1
+    assert f"{listed}, line 3: " in capsys.readouterr().err
+
+
+def test_a_port_that_is_taken_is_named(capsys):
+    with tf.serve(tf.sample()) as url:
+        port = url.rpartition(":")[2]
+        assert main(["serve", str(tf.sample()), "--port", port]) == 1
+    assert f"cannot listen on 127.0.0.1:{port} (Address already in use)" in capsys.readouterr().err

@@ -14,6 +14,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from tonframes.addresses import to_raw
 from tonframes.client import Client
 from tonframes.demo import demo
 from tonframes.errors import TonframesError
@@ -30,7 +31,7 @@ from tonframes.schema import TABLES
 from tonframes.service import serve_forever
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -58,7 +59,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tonframes",
         description="Typed tables of the TON blockchain, from an index service to Parquet.",
-        epilog="A key of TON Center is taken from the environment: TONCENTER_API_KEY.",
+        epilog="Exit status: 0 done, 1 an error, told in one line on stderr, 2 wrong arguments, "
+        "130 interrupted. Environment: TONCENTER_API_KEY, a key of TON Center; TONFRAMES_URL, the "
+        "service; TONFRAMES_STORE, the store.",
     )
     parser.add_argument("--version", action="version", version=f"tonframes {version('tonframes')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -149,20 +152,31 @@ def _follow(options: argparse.Namespace) -> None:
     with _client(options) as client:
         start = None if options.start is None else _seqno(options.start, client)
         for blocks in follow_blocks(start, client=client, store=options.store):
-            print(blocks, flush=True)
+            print(repr(blocks).partition("\n")[0].strip("<>"), flush=True)
 
 
 def _fetch_accounts(options: argparse.Namespace) -> None:
-    text = sys.stdin.read() if str(options.file) == "-" else options.file.read_text("utf-8")
+    addresses = list(_addresses(options.file))
     with _client(options) as client:
         accounts = fetch_accounts(
-            text.split(),
+            addresses,
             include_boc=not options.no_boc,
             max_age=options.max_age,
             client=client,
             store=options.store,
         )
     print(accounts)
+
+
+def _addresses(file: Path) -> Iterator[str]:
+    """Read addresses, and name the line of one that is none."""
+    text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+        for address in line.split():
+            try:
+                yield to_raw(address)
+            except ValueError as error:
+                raise ValueError(f"{file}, line {number}: {error}") from None
 
 
 def _describe(options: argparse.Namespace) -> None:

@@ -411,8 +411,8 @@ def column_reference() -> str:
     for name in schema.TABLES:
         lines += ["", f"## {name}", "", "| column | dtype | unit | meaning | API path |"]
         lines.append("|---|---|---|---|---|")
-        for row in describe(name).itertuples():
-            path = f"`{row.api_path}`" if row.api_path else "*derived*"
-            cells = [f"`{row.column}`", row.dtype, row.unit, row.meaning, path]
+        for row in describe(name).to_dict("records"):
+            path = f"`{row['api_path']}`" if row["api_path"] else "*derived*"
+            cells = [f"`{row['column']}`", row["dtype"], row["unit"], row["meaning"], path]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join([*lines, ""])

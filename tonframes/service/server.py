@@ -66,7 +66,12 @@ class Server(ThreadingHTTPServer):
         self._changed = Condition()
         self._connections: set[Any] = set()
         self._stopping = False
-        super().__init__((host, port), _Handler)
+        try:
+            super().__init__((host, port), _Handler)
+        except OSError as error:
+            raise OSError(
+                error.errno, f"cannot listen on {name}:{port} ({error.strerror}); port 0 is any"
+            ) from None
         self.url = f"http://{name}:{self.server_port}"
 
     def server_bind(self) -> None:
