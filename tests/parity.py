@@ -97,7 +97,9 @@ def frame_of(engine, table, folder):
         case "dask":
             import dask.dataframe as dd
 
-            return dd.read_parquet(path).repartition(npartitions=3)
+            # Without pandas' own metadata a partition with gaps would be read as floats.
+            nullable = {} if table.schema.pandas_metadata else {"dtype_backend": "numpy_nullable"}
+            return dd.read_parquet(path, **nullable).repartition(npartitions=3)
         case "spark":
             return spark_session().read.parquet(path)
     raise ValueError(engine)

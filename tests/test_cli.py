@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ import time
 import pytest
 
 import tonframes as tf
-from tonframes.cli import main
+from tonframes.cli import _parser, main
 
 FIRST = 90_000_000
 
@@ -40,7 +41,7 @@ def test_fetch_blocks_into_a_store(url, tmp_path):
     wanted = f"{FIRST}:{FIRST + 3}"
     status, out, err = run("fetch", "blocks", wanted, "--store", tmp_path, "--url", url)
     assert status == 0
-    assert f"masterchain blocks {wanted}: 75 transactions" in out
+    assert out.startswith(f"masterchain blocks {wanted}: 75 transactions")
     assert err.startswith(f"3 masterchain blocks, 0 of them held; to fetch: {wanted}, at least 9")
     assert len(tf.read_blocks(tmp_path).transactions) == 75
 
@@ -63,6 +64,14 @@ def test_moments_stand_where_seqnos_do(url, tmp_path):
     expected = held[(held >= "2026-05-28 20:27:00Z") & (held < "2026-05-28 20:27:10Z")]
     assert len(times) == len(expected) > 0
     assert str(len(times)) in out
+
+
+def test_a_single_moment_is_the_block_of_it(url, tmp_path):
+    moment = "2026-05-28T20:28"
+    status, _, err = run("fetch", "blocks", moment, "--dry", "--store", tmp_path, "--url", url)
+    assert (status, err) == (0, "")
+    assert main(["fetch", "blocks", moment, "--store", str(tmp_path), "--url", url]) == 0
+    assert tf.read_blocks(tmp_path).seqnos == (range(FIRST + 44, FIRST + 45),)
 
 
 def test_follow_until_interrupted(url, tmp_path):
@@ -101,7 +110,7 @@ def test_fetch_accounts_from_a_file_or_from_stdin(url, tmp_path):
     status, out, _ = run(
         "fetch", "accounts", listed, "--store", store, environment={"TONFRAMES_URL": url}
     )
-    assert (status, out[:28]) == (0, "<account states: 5 accounts,")
+    assert (status, out[:27]) == (0, "account states: 5 accounts,")
     status, out, _ = run(
         "fetch",
         "accounts",
@@ -115,7 +124,7 @@ def test_fetch_accounts_from_a_file_or_from_stdin(url, tmp_path):
         url,
         text=addresses[0],
     )
-    assert (status, out[:28]) == (0, "<account states: 1 accounts,")
+    assert (status, out[:27]) == (0, "account states: 1 accounts,")
 
 
 def test_describe():
@@ -124,6 +133,26 @@ def test_describe():
     lines = out.splitlines()
     assert len(lines) == 1 + len(tf.describe("messages"))
     assert lines[0].split() == ["column", "dtype", "unit", "meaning", "api_path", "derived"]
+    assert lines[1].startswith("tx_hash ")
+    assert len({lines[0].index("dtype"), lines[1].index("str"), lines[2].index("int64")}) == 1
+
+
+def test_a_reader_who_goes_away_is_no_error():
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tonframes", "describe", "transactions"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait(60)) == (b"", 141)
+    process.stderr.close()
+
+
+def test_demo(tmp_path):
+    status, out, _ = run("demo", "--store", tmp_path)
+    assert status == 0
+    assert "what it all cost" in out.lower()
+    assert (tmp_path / "fees.png").exists()
 
 
 def test_serve_until_interrupted():
@@ -177,15 +206,36 @@ def test_errors_are_one_line_and_no_traceback(url, tmp_path, arguments, status, 
         assert err.count("\n") == 1 + len(plan)
 
 
-@pytest.mark.parametrize(
-    "command",
-    [[], ["fetch"], ["fetch", "blocks"], ["fetch", "accounts"], ["describe"], ["serve"], ["demo"]],
-)
-def test_every_command_has_help(command, capsys):
+def commands(parser, *words):
+    """Give every command with its parser, those of its subcommands too."""
+    yield words, parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for word, inner in action.choices.items():
+                yield from commands(inner, *words, word)
+
+
+@pytest.mark.parametrize("command", list(dict(commands(_parser()))), ids=" ".join)
+def test_every_command_and_option_has_help(command, capsys):
+    parser = dict(commands(_parser()))[command]
+    assert parser.description
+    for action in parser._actions:
+        if not isinstance(action, argparse._SubParsersAction):
+            assert action.help, action.dest
+            told = action.nargs == 0 or not action.option_strings
+            assert told or "default" in action.help, action.dest
     with pytest.raises(SystemExit) as stopped:
         main([*command, "--help"])
     assert stopped.value.code == 0
     assert "usage: tonframes" in capsys.readouterr().out
+
+
+def test_help_tells_exit_status_and_environment(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    told = capsys.readouterr().out
+    for word in ("0 ", "1 ", "2 ", "130 ", "141 ", "TONFRAMES_URL ", "TONCENTER_API_KEY "):
+        assert f"\n  {word}" in told
 
 
 def test_version(capsys):
@@ -199,6 +249,17 @@ def test_a_bad_address_is_named_by_its_line(tmp_path, capsys):
     listed.write_text("0:" + "0" * 64 + "\n\nnonsense\n")
     assert main(["fetch", "accounts", str(listed), "--store", str(tmp_path / "store")]) == 1
     assert f"{listed}, line 3: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [(b"\xff\xfe0\0:\0", "is not UTF-8"), (b"\xef\xbb\xbf\n", "holds no address")],
+)
+def test_a_file_without_addresses_is_named(tmp_path, capsys, content, text):
+    listed = tmp_path / "addresses.txt"
+    listed.write_bytes(content)
+    assert main(["fetch", "accounts", str(listed), "--store", str(tmp_path / "store")]) == 1
+    assert f"{listed} {text}" in capsys.readouterr().err
 
 
 def test_a_port_that_is_taken_is_named(capsys):

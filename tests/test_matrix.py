@@ -770,7 +770,7 @@ ELSEWHERE = {
     "service::test_serve_forever_ends_with_ctrl_c",
     "F51": "service::test_deployed_errors service::test_deployed_limits_and_offsets_are_clamped "
     "service::test_deployed_pages_past_the_end service::test_the_store_is_never_modified",
-    "F52": "frames::test_html_of_a_source_is_escaped",
+    "F52": "display::test_what_the_chain_says_is_inert",
     "F53": "client::test_the_key_stays_in_its_header client::test_odd_keys_are_refused_unquoted",
     "F54": "chaos::test_nothing_is_lost_or_doubled_whatever_happens",
 }  # fmt: skip

@@ -1,13 +1,10 @@
-"""The command line: arguments in, the functions of the library, text out.
-
-Exit status: 0 done, 1 an error of tonframes in one line on stderr, 2 wrong arguments, 130
-interrupted.
-"""
+"""The command line: arguments in, the functions of the library, text out."""
 
 from __future__ import annotations
 
 import argparse
 import logging
+import os
 import sys
 from importlib.metadata import version
 from io import TextIOWrapper
@@ -33,6 +30,22 @@ from tonframes.service import serve_forever
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tonframes.tableset import TableSet
+
+MORE = """\
+exit status:
+  0    done
+  1    an error, told in one line on stderr
+  2    wrong arguments
+  130  interrupted by Ctrl-C (serve: 0); what was committed is kept
+  141  whoever was to read the output has gone
+
+environment:
+  TONFRAMES_URL      the service (default: TON Center)
+  TONCENTER_API_KEY  a key, sent to TON Center alone
+  TONFRAMES_STORE    the store (default: one per service in your cache directory)
+"""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and give its exit status."""
@@ -45,6 +58,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.getLogger("tonframes").setLevel(logging.INFO)
     try:
         options.run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more when it ends: that is to go nowhere, not to fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
     except (TonframesError, ValueError, OSError) as error:
         told = [str(error), *getattr(error, "__notes__", ())]
         sys.stderr.write(f"tonframes: {' '.join(' '.join(told).split())}\n")
@@ -59,57 +77,81 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tonframes",
         description="Typed tables of the TON blockchain, from an index service to Parquet.",
-        epilog="Exit status: 0 done, 1 an error, told in one line on stderr, 2 wrong arguments, "
-        "130 interrupted. Environment: TONCENTER_API_KEY, a key of TON Center; TONFRAMES_URL, the "
-        "service; TONFRAMES_STORE, the store.",
+        epilog=MORE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"tonframes {version('tonframes')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    fetch = commands.add_parser("fetch", help="fetch into a Parquet store")
+    text = "Fetch into a Parquet store what it lacks."
+    fetch = commands.add_parser("fetch", help=text, description=text)
     what = fetch.add_subparsers(required=True, metavar="WHAT")
 
-    blocks = what.add_parser("blocks", help="transactions of masterchain blocks")
+    text = "Transactions and messages of masterchain blocks, and of the shards' blocks they commit."
+    blocks = what.add_parser("blocks", help=text, description=text)
     blocks.add_argument(
         "seqnos",
         metavar="FROM:TO",
-        help="seqnos, TO not included; or moments in UTC: 2026-05-28T20:26/2026-05-29",
+        help="masterchain seqnos, TO not included; a single one; or moments in UTC with a slash "
+        "between them, 2026-05-28T20:26/2026-05-29",
     )
     blocks.add_argument("--dry", action="store_true", help="only say what it would cost")
     _add_service(blocks)
     blocks.set_defaults(run=_fetch_blocks)
 
-    accounts = what.add_parser("accounts", help="present states of accounts")
-    accounts.add_argument("file", type=Path, help="addresses in any form, one a line; - is stdin")
+    text = "Present states of accounts; each is kept as a snapshot."
+    accounts = what.add_parser("accounts", help=text, description=text)
+    accounts.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="addresses in any form, with white space between them, in UTF-8; - is stdin",
+    )
     accounts.add_argument("--no-boc", action="store_true", help="leave out code and data")
-    accounts.add_argument("--max-age", metavar="AGE", help="take younger states from the store: 1h")
+    accounts.add_argument(
+        "--max-age",
+        metavar="AGE",
+        help="take states younger than this from the store, as 30min, 1h or 2d (default: ask "
+        "for all of them)",
+    )
     _add_service(accounts)
     accounts.set_defaults(run=_fetch_accounts)
 
-    follow = commands.add_parser("follow", help="fetch masterchain blocks as they come, for ever")
+    text = "Fetch masterchain blocks as they come, until Ctrl-C."
+    follow = commands.add_parser("follow", help=text, description=text)
     follow.add_argument(
-        "start", nargs="?", metavar="FROM", help="seqno or moment (default: the last block)"
+        "start",
+        nargs="?",
+        metavar="FROM",
+        help="masterchain seqno, or moment in UTC (default: the last block)",
     )
     _add_service(follow)
     follow.set_defaults(run=_follow)
 
-    columns = commands.add_parser("describe", help="tell what the columns of a table are")
+    text = "Tell dtype, unit, meaning and API path of the columns of a table."
+    columns = commands.add_parser("describe", help=text, description=text)
     columns.add_argument("table", choices=TABLES, metavar="TABLE", help=", ".join(TABLES))
     columns.set_defaults(run=_describe)
 
-    service = commands.add_parser("serve", help="answer the two operations from a store")
-    service.add_argument("store", type=Path, metavar="DIR", help="a store")
-    service.add_argument("--host", default="127.0.0.1", help="address to listen on")
-    service.add_argument("--port", type=int, default=8081, help="port to listen on; 0 is any")
+    text = "Answer the API's operations from a store, on this computer, until Ctrl-C."
+    service = commands.add_parser("serve", help=text, description=text)
+    service.add_argument("store", type=Path, metavar="DIR", help="a store; it is never written to")
+    service.add_argument(
+        "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
+    )
+    service.add_argument(
+        "--port", type=int, default=8081, help="port to listen on; 0 is any (default: %(default)s)"
+    )
     service.add_argument(
         "--dialect",
         choices=("specification", "service"),
         default="specification",
-        help="answer as specified, or as deployed services do",
+        help="answer as specified, or as deployed services do (default: %(default)s)",
     )
     service.set_defaults(run=_serve)
 
-    show = commands.add_parser("demo", help="do the main job on made-up data")
+    text = "Do the main job on made-up data, step by step; nothing leaves this computer."
+    show = commands.add_parser("demo", help=text, description=text)
     show.add_argument(
         "--store",
         type=Path,
@@ -127,10 +169,16 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=DEFAULT,
         metavar="DIR",
-        help="the store (default: one per service in your cache directory)",
+        help="the store (default: TONFRAMES_STORE, or one per service in your cache directory)",
     )
     parser.add_argument("--url", help="the service (default: TONFRAMES_URL, or TON Center)")
-    parser.add_argument("--rps", type=float, metavar="R", help="requests per second at most")
+    parser.add_argument(
+        "--rps",
+        type=float,
+        metavar="R",
+        help="requests per second at most (default: 1 of TON Center, 10 with a key; no limit of "
+        "other services)",
+    )
 
 
 def _client(options: argparse.Namespace) -> Client:
@@ -145,14 +193,14 @@ def _fetch_blocks(options: argparse.Namespace) -> None:
             print(plan)
             return
         sys.stderr.write(f"{plan}\n")
-        print(fetch_blocks(seqnos, client=client, store=options.store))
+        print(_card(fetch_blocks(seqnos, client=client, store=options.store)))
 
 
 def _follow(options: argparse.Namespace) -> None:
     with _client(options) as client:
         start = None if options.start is None else _seqno(options.start, client)
         for blocks in follow_blocks(start, client=client, store=options.store):
-            print(repr(blocks).partition("\n")[0].strip("<>"), flush=True)
+            print(_card(blocks).partition("\n")[0], flush=True)
 
 
 def _fetch_accounts(options: argparse.Namespace) -> None:
@@ -165,12 +213,17 @@ def _fetch_accounts(options: argparse.Namespace) -> None:
             client=client,
             store=options.store,
         )
-    print(accounts)
+    print(_card(accounts))
 
 
 def _addresses(file: Path) -> Iterator[str]:
     """Read addresses, and name the line of one that is none."""
-    text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{file} is not UTF-8: {error}") from None
+    if not text.strip("\ufeff \t\r\n"):
+        raise ValueError(f"{file} holds no address")
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         for address in line.split():
             try:
@@ -180,7 +233,16 @@ def _addresses(file: Path) -> Iterator[str]:
 
 
 def _describe(options: argparse.Namespace) -> None:
-    print(describe(options.table).to_string(index=False, justify="left"))
+    columns = describe(options.table)
+    rows = [list(columns), *columns.astype(str).to_numpy().tolist()]
+    widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(map(str.ljust, row, widths)).rstrip())
+
+
+def _card(tables: TableSet) -> str:
+    """Say what there is, without the brackets that Python puts around it."""
+    return repr(tables)[1:-1]
 
 
 def _serve(options: argparse.Namespace) -> None:
@@ -189,7 +251,8 @@ def _serve(options: argparse.Namespace) -> None:
 
 def _seqnos(text: str, client: Client) -> range:
     """Read `100:150`, `100`, or moments with a slash between them, as ISO 8601 has it."""
-    start, separator, stop = text.partition("/" if "/" in text else ":")
+    # A moment has colons of its own, and a hyphen, which seqnos have not.
+    start, separator, stop = text.partition("/" if "/" in text or "-" in text else ":")
     if not separator:
         seqno = _seqno(text, client)
         return range(seqno, seqno + 1)

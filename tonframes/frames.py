@@ -408,8 +408,9 @@ def column_reference() -> str:
         "Made from the schema by `make columns`. Times are UTC. An API path is relative to the",
         "object of the row; what is derived has no place in the answers of the service.",
     ]
-    for name in schema.TABLES:
-        lines += ["", f"## {name}", "", "| column | dtype | unit | meaning | API path |"]
+    for name, table in schema.TABLES.items():
+        lines += ["", f"## {name}", "", table.record.meaning, ""]
+        lines.append("| column | dtype | unit | meaning | API path |")
         lines.append("|---|---|---|---|---|")
         for row in describe(name).to_dict("records"):
             path = f"`{row['api_path']}`" if row["api_path"] else "*derived*"
