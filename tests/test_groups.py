@@ -53,3 +53,14 @@ def test_a_group_named_twice_is_one(chain):
 def test_messages_are_needed_for_their_columns(chain):
     with pytest.raises(ValueError, match="cannot group by 'opcode': transactions have no such"):
         take_grouped("a helper", chain[0], None, ["total_fees"], "opcode")
+
+
+@pytest.mark.parametrize("by", [3, None, ["account", None], {"account"}])
+def test_names_are_texts(chain, by):
+    with pytest.raises(TypeError, match="a helper groups by names of columns, not by"):
+        take_grouped("a helper", *chain, ["total_fees"], by)
+
+
+def test_a_figure_of_the_result_is_no_group(chain):
+    with pytest.raises(ValueError, match="cannot group by 'cost': it is a figure of the result"):
+        take_grouped("a helper", *chain, ["total_fees"], "cost", figures=["cost"])

@@ -33,6 +33,17 @@ PARTS = {
 #: Every part, in the order in which frames show them.
 COMPONENTS = ("storage", "gas", "action", "bounce", "import", "due")
 
+_FIGURES = (
+    "transactions",
+    *COMPONENTS,
+    "residual",
+    "unknown",
+    "total_fees",
+    "fwd_fees",
+    "cost",
+    "share",
+)
+
 _EXCHANGE = ("block_workchain", "compute_gas_used", "compute_gas_fees", "compute_vm_steps")
 
 #: What `fee_breakdown` reads.
@@ -216,7 +227,9 @@ def fee_summary(
     message is there twice. The last adds an explorer's "Fwd. fee", of which a third is in
     total_fees already, and counts messages of failed action phases that were never sent.
     """
-    rows, keys = take_grouped("fee_summary", transactions, messages, BREAKDOWN, by)
+    rows, keys = take_grouped(
+        "fee_summary", transactions, messages, BREAKDOWN, by, figures=_FIGURES
+    )
     outgoing = engines.take(
         messages, "fee_summary", MESSAGES, ("tx_hash", "direction", "fwd_fee")
     ).filter(nw.col("direction") == "out")
@@ -231,8 +244,7 @@ def fee_summary(
         unknown=nw.col("total_fees") - accounted, cost=nw.col("total_fees") + nw.col("fwd_fees")
     )
     groups = engines.with_share(groups, "cost")
-    figures = (*COMPONENTS, "residual", "unknown", "total_fees", "fwd_fees", "cost", "share")
-    groups = groups.select(*keys, "transactions", *figures)
+    groups = groups.select(*keys, *_FIGURES)
     return engines.give(engines.largest_first(groups, "cost", keys), transactions)
 
 

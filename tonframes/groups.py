@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import narwhals as nw
 
 from tonframes import engines
+from tonframes.errors import shorten
 from tonframes.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
     from tonframes.engines import Frame
 
 _ALL = "all_rows"
@@ -23,6 +23,8 @@ def take_grouped(
     messages: object | None,
     needs: Iterable[str],
     by: str | Sequence[str],
+    *,
+    figures: Iterable[str] = (),
 ) -> tuple[Frame, list[str]]:
     """Take transactions in, with the columns to group by.
 
@@ -37,12 +39,19 @@ def take_grouped(
     by
         Columns of transactions; or of messages, then those of the message that each transaction
         was run by; or "hour" and "day", UTC. None at all is one group.
+    figures
+        Columns of the result, which no group may be called.
 
     Returns
     -------
     The rows, and the names of the columns to group by. Opcodes are unsigned.
     """
-    keys = [by] if isinstance(by, str) else list(dict.fromkeys(by))
+    keys = [by] if isinstance(by, str) else by
+    if not isinstance(keys, Sequence) or not all(isinstance(key, str) for key in keys):
+        raise TypeError(f"{helper} groups by names of columns, not by {shorten(by)}")
+    keys = list(dict.fromkeys(keys))
+    if taken := next((key for key in keys if key in figures), None):
+        raise ValueError(f"{helper} cannot group by {taken!r}: it is a figure of the result")
     periods = [key for key in keys if key in engines.PERIODS]
     ours = set(engines.names(transactions, helper, TRANSACTIONS))
     own = [key for key in keys if key in ours and key not in periods]
