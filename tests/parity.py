@@ -63,6 +63,8 @@ def spark_session():
         SparkSession.builder.master("local[2]")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
+        .config("spark.sql.codegen.wholeStage", "false")  # compiling takes longer than the rows
+        .config("spark.sql.adaptive.enabled", "false")
         .config("spark.sql.session.timeZone", "America/New_York")  # ours must not depend on it
         .getOrCreate()
     )

@@ -115,9 +115,10 @@ import json, sys
 from pathlib import Path
 import matplotlib
 matplotlib.use("Agg")
-cells = json.loads(Path(sys.argv[1]).read_text())["cells"]
-code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
-exec(compile("\\n\\n".join(code), sys.argv[1], "exec"), {})
+for notebook in sys.argv[1:]:
+    cells = json.loads(Path(notebook).read_text())["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    exec(compile("\\n\\n".join(code), notebook, "exec"), {})
 """
 
 
@@ -149,8 +150,7 @@ def test_the_wheel_is_all_that_a_clean_environment_needs(wheel, tmp_path):
     run(python, "-m", "pip", "install", "--quiet", f"{wheel}[engines,boc]")
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
     assert len(notebooks) == 8
-    for notebook in notebooks:
-        run(python, "-c", RUN, notebook)
+    run(python, "-c", RUN, *notebooks)
 
 
 def test_arrow_tables_need_no_pandas():
