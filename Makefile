@@ -51,11 +51,11 @@ soak: .venv/.dev
 
 sample: .venv/.base
 	rm -rf data/sample
-	$(BIN)/python -c "from tonframes.sample import write_sample; write_sample('data/sample')"
+	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('data/sample')"
 	rm -f data/sample/.lock*
 
 columns: .venv/.base
-	$(BIN)/python -c "from tonframes.frames import column_reference; print(column_reference(), end='')" > data/COLUMNS.md
+	$(BIN)/python -c "from tonframes.columns import column_reference; print(column_reference(), end='')" > data/COLUMNS.md
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from hypothesis import strategies as st
 
-from tonframes import schema
-from tonframes.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT
-from tonframes.record import Entries, Field, Loose, Part, Record, Rows
+from tonframes.wire import schema
+from tonframes.wire.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT
+from tonframes.wire.record import Entries, Field, Loose, Part, Record, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

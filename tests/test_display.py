@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from strategies import dump, least
 
 import tonframes as tf
-from tonframes import schema
 from tonframes.display import WIDEST, Card, Preview, ago, cut, inert
 from tonframes.frames import Blocks
-from tonframes.store import reading
-from tonframes.store.contents import Contents
+from tonframes.store import views
+from tonframes.store.reader import Reader
+from tonframes.wire import schema
 
 KEY = "k" * 64
 TAGS = {
@@ -26,7 +26,7 @@ TAGS = {
 STYLES = {"text-align: left", "overflow-x: auto"}
 
 
-class Reader(HTMLParser):
+class HtmlReader(HTMLParser):
     """Reads HTML: its tags, its attributes, its text."""
 
     def __init__(self, html):
@@ -54,7 +54,7 @@ class Reader(HTMLParser):
 
 def read(html):
     """Read HTML that must be whole and plain."""
-    reader = Reader(html)
+    reader = HtmlReader(html)
     assert not reader.open
     assert set(reader.tags) <= TAGS
     assert set(reader.attributes) <= {("style", style) for style in STYLES}
@@ -119,8 +119,8 @@ def test_a_view_of_a_store_says_what_it_is_and_reads_no_table(monkeypatch):
         raise AssertionError("read")
 
     blocks = tf.read_blocks(tf.sample())
-    monkeypatch.setattr(Contents, "read", no)
-    monkeypatch.setattr(Contents, "snapshot", no)
+    monkeypatch.setattr(Reader, "read", no)
+    monkeypatch.setattr(Reader, "snapshot", no)
     counts = "3,000 transactions, 4,499 messages, 406 blocks, address_book"
     text = repr(blocks)
     assert text.startswith(f"<masterchain blocks 90000000:90000120: {counts}\n")
@@ -166,7 +166,7 @@ def test_a_part_of_a_file_is_counted_and_dated_by_its_rows():
 
 
 def test_of_many_files_only_the_first_and_the_last_are_looked_into(monkeypatch):
-    monkeypatch.setattr(reading, "FEW", 2)
+    monkeypatch.setattr(views, "FEW", 2)
     blocks = tf.read_blocks(tf.sample())
     text = repr(blocks)
     assert text.startswith("<masterchain blocks 90000000:90000120: transactions, messages, blocks")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 import tonframes as tf
-from tonframes import schema
 from tonframes.cli import _parser
-from tonframes.frames import column_reference
+from tonframes.columns import column_reference
+from tonframes.wire import schema
 
 ROOT = Path(__file__).parents[1]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("data/*.md"), *ROOT.glob("notebooks/*.md")])

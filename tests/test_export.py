@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 import tonframes as tf
-from tonframes import schema
 from tonframes.export import read_csv, write_csv
-from tonframes.kinds import BOOL, TIME
+from tonframes.wire import schema
+from tonframes.wire.kinds import BOOL, TIME
 
 #: What a spreadsheet, or an import with other separators, would begin a formula with.
 LIVE = re.compile(r"(?:\A|[;\t\r\n])[\s\ufeff\u200b]*[=+\-@\uff1d\uff0b\uff0d\uff20]|\A[\t\r\n]")

@@ -15,11 +15,12 @@ from pandas.testing import assert_frame_equal
 from strategies import dump, least, said
 
 import tonframes as tf
-from tonframes import Accounts, Blocks, describe, parse_accounts, parse_blocks, schema
+from tonframes import Accounts, Blocks, describe, parse_accounts, parse_blocks
 from tonframes.errors import DecodeError
-from tonframes.frames import parse_account_states, parse_transactions
-from tonframes.kinds import Json
+from tonframes.parse import parse_account_states, parse_transactions
 from tonframes.synthetic import Chain, synthetic_blocks
+from tonframes.wire import schema
+from tonframes.wire.kinds import Json
 
 RECORD = {parse_blocks: schema.BLOCKS_BODY, parse_accounts: schema.ACCOUNTS_BODY}
 both = pytest.mark.parametrize("parse", RECORD)

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import tonframes as tf
-from tonframes.sample import write_sample
+from tonframes.samples import write_sample
 from tonframes.store import Store
 
 ROOT = Path(__file__).parents[1]

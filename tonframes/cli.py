@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from tonframes.addresses import to_raw
 from tonframes.client import Client
+from tonframes.columns import describe
 from tonframes.demo import demo
 from tonframes.errors import TonframesError
 from tonframes.fetch import (
@@ -23,9 +24,8 @@ from tonframes.fetch import (
     plan_blocks,
     seqno_at,
 )
-from tonframes.frames import describe
-from tonframes.schema import TABLES
 from tonframes.service import serve_forever
+from tonframes.wire.schema import TABLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,14 +7,14 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tonframes.audit import check_balances
+from tonframes.analysis.audit import check_balances
+from tonframes.analysis.failures import failure_summary
+from tonframes.analysis.fees import fee_summary
+from tonframes.analysis.gas import gas_summary
 from tonframes.client import Client
-from tonframes.failures import failure_summary
-from tonframes.fees import fee_summary
 from tonframes.fetch import fetch_accounts, fetch_blocks
-from tonframes.gas import gas_summary
 from tonframes.plots import plot_fees, plot_gas
-from tonframes.sample import sample
+from tonframes.samples import sample
 from tonframes.service import serve
 from tonframes.store import read_accounts, read_blocks
 

@@ -26,8 +26,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from tonframes import schema
 from tonframes.errors import shorten
+from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from os import PathLike

@@ -14,15 +14,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from tonframes import display, schema
+from tonframes import display
 from tonframes.errors import TonframesError
+from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
     from os import PathLike
 
-    from tonframes.kinds import Dialect
+    from tonframes.wire.kinds import Dialect
 
 DtypeBackend = Literal["tonframes", "pyarrow"]
 

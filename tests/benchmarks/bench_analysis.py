@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import tonframes as tf
-from tonframes.fees import PARTS
+from tonframes.analysis.fees import PARTS
 
 ENGINES = ("pandas", "polars", "duckdb")
 CALLS = {

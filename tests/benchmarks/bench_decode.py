@@ -20,10 +20,12 @@ import orjson
 import pandas as pd
 
 import tonframes as tf
-from tonframes import pages, schema
+from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from tonframes.wire.tables import Tables
 
 ROUNDS = 31
 
@@ -48,7 +50,7 @@ def pages_of(count: int) -> list[bytes]:
     ]
 
 
-def arrow(*bodies: bytes) -> pages.Tables:
+def arrow(*bodies: bytes) -> Tables:
     """Decode bodies into Arrow tables, in one pass over columns."""
     return pages.blocks_tables([pages.read(schema.BLOCKS_BODY, body) for body in bodies])
 

@@ -28,10 +28,11 @@ import orjson
 import requests
 
 import tonframes as tf
-from tonframes import pages, schema
-from tonframes.ranges import ranges
+from tonframes.seqnos import ranges
 from tonframes.store import Store
 from tonframes.synthetic import Chain
+from tonframes.wire import pages, schema
+from tonframes.wire.tables import in_order, stamped
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -52,7 +53,7 @@ def make(path: Path, blocks: int, transactions: int) -> range:
     for _ in range(0, blocks, 20):
         bodies = [json.dumps(chain.next_block()).encode() for _ in range(20)]
         read = [pages.read(schema.BLOCKS_BODY, body) for body in bodies]
-        tables = pages.stamped(pages.in_order(pages.blocks_tables(read)), datetime.now(UTC))
+        tables = stamped(in_order(pages.blocks_tables(read)), datetime.now(UTC))
         seqnos = ranges(tables["blocks"]["mc_block_seqno"].to_pylist())
         store.write_blocks(tables, seqnos, proof="synthetic")
     return range(start, start + blocks)

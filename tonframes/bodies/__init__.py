@@ -7,8 +7,8 @@ A body is written by anybody, about anything. Reading one ends soon whatever is 
 more than `MAX_CELLS` cells or `MAX_BYTES` bytes is refused, and nothing here recurses.
 """
 
-from tonframes.bodies.bags import MAX_BYTES, MAX_CELLS
+from tonframes.bodies.boc import MAX_BYTES, MAX_CELLS
 from tonframes.bodies.decode import decode_bodies
-from tonframes.bodies.sizes import import_fees, layouts
+from tonframes.bodies.weights import import_fees, layouts
 
 __all__ = ["MAX_BYTES", "MAX_CELLS", "decode_bodies", "import_fees", "layouts"]

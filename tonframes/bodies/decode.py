@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tonframes.bodies.bags import need_pytoniq
-from tonframes.bodies.forms import read_body
+from tonframes.bodies.boc import need_pytoniq
+from tonframes.bodies.schemes import read_body
 from tonframes.errors import shorten
 
 if TYPE_CHECKING:

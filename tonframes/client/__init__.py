@@ -7,7 +7,7 @@
 - `pace`: never faster than the service allows.
 """
 
-from tonframes.client.operations import MOST_ADDRESSES, MOST_ROWS, Client
-from tonframes.client.pursuit import Statistics
+from tonframes.client.client import MOST_ADDRESSES, MOST_ROWS, Client
+from tonframes.client.retry import Statistics
 
 __all__ = ["MOST_ADDRESSES", "MOST_ROWS", "Client", "Statistics"]

@@ -25,7 +25,7 @@ from requests.adapters import HTTPAdapter
 from requests.utils import get_environ_proxies
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from tonframes.client.pace import SLICE
+from tonframes.client.rate import SLICE
 
 if TYPE_CHECKING:
     import socket

@@ -12,9 +12,10 @@
 
 from tonframes.fetch.accounts import fetch_accounts
 from tonframes.fetch.blocks import fetch_blocks
-from tonframes.fetch.follow import follow_blocks, seqno_at
-from tonframes.fetch.places import DEFAULT, default_store
+from tonframes.fetch.follow import follow_blocks
 from tonframes.fetch.plan import Plan, plan_blocks
+from tonframes.fetch.resolve import DEFAULT, default_store
+from tonframes.fetch.time import seqno_at
 
 __all__ = [
     "DEFAULT",

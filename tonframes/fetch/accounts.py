@@ -10,19 +10,22 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes import pages, schema
 from tonframes.addresses import to_raw
 from tonframes.errors import DecodeError, MissingError, TonframesError, shorten
-from tonframes.fetch.places import DEFAULT, Asked, Where, asking, claim, place_of
+from tonframes.fetch.network import claim
+from tonframes.fetch.progress import progress as shown
+from tonframes.fetch.resolve import DEFAULT, Asked, Where, asking, place_of
 from tonframes.frames import Accounts
-from tonframes.progress import progress as shown
+from tonframes.wire import pages, schema
+from tonframes.wire.tables import fit, latest, stamped, with_columns
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tonframes.client import Client
-    from tonframes.pages import Page, Tables
     from tonframes.store import Store
+    from tonframes.wire.pages import Page
+    from tonframes.wire.tables import Tables
 
 #: Accounts whose states are committed at once, or as many as came in so many seconds.
 BATCH, OLDEST = 1000, 30.0
@@ -171,26 +174,25 @@ def _stranger(page: Page, addresses: Sequence[str]) -> int | None:
 def _tables(fetched: Sequence[Page], asked: Sequence[str], *, include_boc: bool) -> Tables:
     """Turn answers into tables, with a row for every account that was asked for."""
     tables = pages.accounts_tables(fetched)
-    accounts = pages.with_columns(
+    accounts = with_columns(
         tables["accounts"],
         address=to_raw(tables["accounts"]["address"].combine_chunks()),
         with_boc=include_boc,
     )
     found = set(accounts["address"].to_pylist())
     unknown = [address for address in asked if address not in found]
-    absent = pages.fit(
+    absent = fit(
         schema.ACCOUNTS,
         {"address": pa.array(unknown, pa.string()), "found": False, "with_boc": include_boc},
         len(unknown),
     )
-    tables["accounts"] = pages.latest(pa.concat_tables([accounts, absent]))
-    return pages.stamped(tables, datetime.now(UTC))
+    tables["accounts"] = latest(pa.concat_tables([accounts, absent]))
+    return stamped(tables, datetime.now(UTC))
 
 
 def _joined(parts: Sequence[Tables]) -> Tables:
     return {
-        name: pages.latest(pa.concat_tables([part[name] for part in parts]))
-        for name in Accounts.names
+        name: latest(pa.concat_tables([part[name] for part in parts])) for name in Accounts.names
     }
 
 

@@ -10,21 +10,22 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from tonframes import pages
 from tonframes.errors import IncompleteError, MissingError, TonframesError
-from tonframes.fetch.parts import Growing, Part
-from tonframes.fetch.places import DEFAULT, Asked, Seqnos, Where, asked_for, asking, claim, place_of
-from tonframes.fetch.seqno import Fetched, fetch_seqno
+from tonframes.fetch.block import Fetched, fetch_seqno
+from tonframes.fetch.network import claim
+from tonframes.fetch.progress import progress as shown
+from tonframes.fetch.proving import Growing, Part
+from tonframes.fetch.resolve import DEFAULT, Asked, Seqnos, Where, asked_for, asking, place_of
 from tonframes.frames import Blocks
-from tonframes.progress import progress as shown
-from tonframes.ranges import joined, spell, subtract
+from tonframes.seqnos import joined, spell, subtract
 from tonframes.store import SPAN, Store, blocks_of, read_blocks
+from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from tonframes.client import Client
-    from tonframes.progress import Progress
+    from tonframes.fetch.progress import Progress
 
 #: Masterchain blocks that are asked for at once, and ahead of the one that is waited for.
 WORKERS, AHEAD = 4, 8
@@ -215,7 +216,7 @@ def _blocks(
 ) -> Blocks:
     if store is not None:
         return blocks_of(store, wanted)
-    return Blocks(pages.concat([part.tables for part in parts]), source=service, seqnos=wanted)
+    return Blocks(concat([part.tables for part in parts]), source=service, seqnos=wanted)
 
 
 def _tell(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tonframes.fetch.places import DEFAULT, Asked, Seqnos, Where, asked_for, asking, place_of
-from tonframes.ranges import spell, subtract
+from tonframes.fetch.resolve import DEFAULT, Asked, Seqnos, Where, asked_for, asking, place_of
+from tonframes.seqnos import spell, subtract
 from tonframes.store import SPAN
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.kinds import REFUSALS, SHARD
+from tonframes.wire.kinds import REFUSALS, SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from tonframes.pages import Page
+    from tonframes.wire.pages import Page
 
 MASTERCHAIN = -1
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tonframes.activity import activity
+from tonframes.analysis.activity import activity
 from tonframes.plots import labels, style
 
 if TYPE_CHECKING:

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tonframes.failures import ACTION, COMMITTED, COMPUTE, IGNORED, SKIPPED, failure_summary
+from tonframes.analysis.failures import (
+    ACTION,
+    COMMITTED,
+    COMPUTE,
+    IGNORED,
+    SKIPPED,
+    failure_summary,
+)
 from tonframes.plots import labels, style
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tonframes.fees import fee_summary
+from tonframes.analysis.fees import fee_summary
 from tonframes.plots import labels, style
 
 if TYPE_CHECKING:

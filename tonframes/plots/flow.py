@@ -8,13 +8,13 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from tonframes import engines
-from tonframes.activity import flows
+from tonframes.analysis import engines
+from tonframes.analysis.activity import flows
+from tonframes.analysis.fees import to_ton
 from tonframes.errors import shorten
-from tonframes.fees import to_ton
 from tonframes.plots import labels, style
 from tonframes.plots.tree import messages_of, rows_of
-from tonframes.schema import MESSAGES
+from tonframes.wire.schema import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tonframes.gas import gas_summary
+from tonframes.analysis.gas import gas_summary
+from tonframes.network.prices import GAS_LIMIT
 from tonframes.plots import labels, style
-from tonframes.prices import GAS_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

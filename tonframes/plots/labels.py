@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tonframes import engines, names
+from tonframes.analysis import engines, names
+from tonframes.analysis.fees import to_ton
 from tonframes.display import inert
-from tonframes.fees import to_ton
-from tonframes.schema import ADDRESS_BOOK
+from tonframes.wire.schema import ADDRESS_BOOK
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tonframes.analysis.engines import PERIODS
 from tonframes.display import inert
-from tonframes.engines import PERIODS
 from tonframes.errors import shorten
 from tonframes.plots import labels
 

@@ -19,9 +19,9 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from tonframes.errors import StoreError, shorten
-from tonframes.ranges import spell, subtract
+from tonframes.seqnos import spell, subtract
 from tonframes.service.dialects import DIALECTS
-from tonframes.service.holdings import Holdings
+from tonframes.service.rows import HeldRows
 from tonframes.service.server import Server
 from tonframes.store import Store
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from os import PathLike
 
-    from tonframes.kinds import Dialect
+    from tonframes.wire.kinds import Dialect
 
 __all__ = ["serve", "serve_forever"]
 
@@ -102,7 +102,7 @@ def serve(
     store.check()
     if dialect == "service":
         _check_blocks(store)
-    server = Server(host, port, DIALECTS[dialect](Holdings(store, dialect)).answer)
+    server = Server(host, port, DIALECTS[dialect](HeldRows(store, dialect)).answer)
     accepting = Thread(target=server.serve_forever, args=(POLL,), name="tonframes", daemon=True)
     accepting.start()
     try:

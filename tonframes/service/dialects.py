@@ -9,13 +9,13 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tonframes.addresses import to_raw
-from tonframes.service.tops import MASTERCHAIN, WHOLE, reference, shard_state
+from tonframes.service.shard_state import MASTERCHAIN, WHOLE, reference, shard_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from typing import Self
 
-    from tonframes.service.holdings import Holdings, Transaction
+    from tonframes.service.rows import HeldRows, Transaction
 
 T = TypeVar("T")
 Query = dict[str, list[str]]
@@ -41,7 +41,7 @@ class Refusal(Exception):  # noqa: N818 - not an error of ours: it becomes an an
 class Operations(ABC):
     """The operations that both dialects have, and how they answer alike."""
 
-    def __init__(self, holdings: Holdings) -> None:
+    def __init__(self, holdings: HeldRows) -> None:
         self.holdings = holdings
         self.operations: dict[str, Callable[[Query], Answer]] = {
             "accountStates": self.account_states,
@@ -142,7 +142,7 @@ class Specification(Operations):
 class Service(Operations):
     """As deployed services answer: toncenter/ton-indexer, main.go and index/crud*.go."""
 
-    def __init__(self, holdings: Holdings) -> None:
+    def __init__(self, holdings: HeldRows) -> None:
         super().__init__(holdings)
         self.operations["masterchainBlockShardState"] = self.masterchain_block_shard_state
 
@@ -190,7 +190,7 @@ class Service(Operations):
         return {"blocks": [block.json for block in blocks]}
 
 
-DIALECTS: Mapping[str, Callable[[Holdings], Operations]] = {
+DIALECTS: Mapping[str, Callable[[HeldRows], Operations]] = {
     "specification": Specification,
     "service": Service,
 }

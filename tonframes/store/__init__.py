@@ -27,10 +27,10 @@ The rooms, from what is asked for down to bytes::
     rows        what a table says, as a hash; rows of some seqnos
 """
 
-from tonframes.ranges import SPAN, aligned, subtract
-from tonframes.store.reading import Held, blocks_of, read_accounts, read_blocks
-from tonframes.store.rows import digest, within
+from tonframes.seqnos import SPAN, aligned, subtract
+from tonframes.store.digest import digest, within
 from tonframes.store.store import Store
+from tonframes.store.views import Held, blocks_of, read_accounts, read_blocks
 
 __all__ = [
     "SPAN",

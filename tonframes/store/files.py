@@ -20,15 +20,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tonframes import schema
 from tonframes.errors import StoreError, shorten
+from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from datetime import datetime
     from pathlib import Path
 
-    from tonframes.record import Table
+    from tonframes.wire.record import Table
 
 _KEY = b"tonframes"
 _UNSEALED = "0" * 64

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
-from tonframes import schema
 from tonframes.errors import StoreError, warn
-from tonframes.ranges import aligned, joined, meeting
+from tonframes.seqnos import aligned, joined, meeting
 from tonframes.store import damage
-from tonframes.store.contents import MOMENT, Contents
+from tonframes.store.digest import digest, within
 from tonframes.store.files import TEMPORARY, Footer, Kept, probe, replace, sync, write, writing
 from tonframes.store.locks import locked
-from tonframes.store.rows import digest, within
+from tonframes.store.reader import MOMENT, Reader
+from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tonframes.record import Table
+    from tonframes.wire.record import Table
 
 #: Tables by ranges of seqnos, in the order in which they are written: the last one commits.
 _RANGED = ("messages", "blocks", "transactions")
@@ -36,7 +36,7 @@ _SNAPSHOTS = ("metadata", "address_book", "accounts")
 _ROOM = 2**16
 
 
-class Store(Contents):
+class Store(Reader):
     """A folder of Parquet files that belong to one network."""
 
     def prepare(self) -> None:

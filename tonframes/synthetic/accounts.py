@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from tonframes.cells import Cell, usage
+from tonframes.bodies.cells import Cell, usage
 from tonframes.synthetic.messages import base64, workchain_of
 
 if TYPE_CHECKING:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tonframes.cells import Cell
+from tonframes.bodies.cells import Cell
 from tonframes.synthetic.contracts import TOO_MANY_ACTIONS, TOO_MANY_CELLS, Outcome
 from tonframes.synthetic.messages import Message, Send, base64, workchain_of
-from tonframes.synthetic.tariff import fine_per_cell, first_part
+from tonframes.synthetic.pricing import fine_per_cell, first_part
 
 if TYPE_CHECKING:
-    from tonframes.prices import Prices
+    from tonframes.network.prices import Prices
     from tonframes.synthetic.run import Run
 
 #: The most cells a message may have (configuration parameter 43, `max_msg_cells`).

@@ -12,7 +12,7 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from tonframes.cells import Builder, Cell
+from tonframes.bodies.cells import Builder, Cell
 from tonframes.synthetic import bodies
 from tonframes.synthetic.bodies import SUBWALLET
 from tonframes.synthetic.messages import Message, Send, StateInit

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tonframes.synthetic import bodies
 from tonframes.synthetic.contracts import Call, Outcome
 from tonframes.synthetic.messages import Message, base64
-from tonframes.synthetic.tariff import first_part, forward_fee, gas_bought, gas_fee, storage_fee
+from tonframes.synthetic.pricing import first_part, forward_fee, gas_bought, gas_fee, storage_fee
 
 if TYPE_CHECKING:
     from tonframes.synthetic.run import Run

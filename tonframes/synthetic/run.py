@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from tonframes.synthetic.messages import Message, workchain_of
-from tonframes.synthetic.tariff import forward_fee, prices_at
+from tonframes.synthetic.pricing import forward_fee, prices_at
 
 if TYPE_CHECKING:
     from random import Random
 
-    from tonframes.prices import Prices
+    from tonframes.network.prices import Prices
     from tonframes.synthetic.accounts import Account
     from tonframes.synthetic.contracts import Outcome
 

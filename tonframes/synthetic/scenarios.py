@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from tonframes.synthetic import bodies, contracts
 from tonframes.synthetic.messages import Send, StateInit
 from tonframes.synthetic.population import ELECTOR, TON
-from tonframes.synthetic.tariff import prices_at
+from tonframes.synthetic.pricing import prices_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,0 +1,306 @@
+"""Activity and flows: everything is counted, and once."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from datetime import UTC, datetime
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pandas.testing import assert_frame_equal
+from parity import ENGINES, assert_same, collected, frame_of
+
+import tonframes as tf
+from tonframes.analysis.activity import ACTIVITY, ACTIVITY_MESSAGES, FLOWS, activity, flows
+
+# Extra fields are what some recorded bodies are made of.
+pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
+
+FIGURES = (
+    "transactions",
+    "accounts",
+    "messages_in",
+    "messages_out",
+    "external",
+    "internal",
+    "value",
+    "gas_used",
+    "total_fees",
+)
+
+
+@pytest.fixture(scope="module")
+def made():
+    return tf.synthetic_blocks(30, seed=9, transactions_per_block=60)
+
+
+@pytest.fixture(scope="module")
+def recorded(real):
+    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
+    return [json.loads(path.read_bytes()) for path in paths]
+
+
+@pytest.fixture(params=["made", "recorded"])
+def bodies(request):
+    return request.getfixturevalue(request.param)
+
+
+def frames(bodies):
+    blocks = [tf.parse_blocks(json.dumps(body)) for body in bodies]
+    return tuple(
+        pd.concat([getattr(each, name) for each in blocks], ignore_index=True)
+        for name in ("transactions", "messages")
+    )
+
+
+def plain(found, keys):
+    rows = pa.Table.from_pandas(found, preserve_index=False).to_pylist()
+    return {tuple(row[key] for key in keys): row for row in rows}
+
+
+def internal(message):
+    return bool(message["source"] and message["destination"])
+
+
+def amount(record, key):
+    return int((record or {}).get(key) or 0)
+
+
+def gas(row):
+    """Give the gas that a transaction used; special accounts show it as fees."""
+    phase = row["description"].get("compute_ph") or {}
+    used, fees = amount(phase, "gas_used"), amount(phase, "gas_fees")
+    special = row["block_ref"]["workchain"] == -1 and not used and amount(phase, "vm_steps")
+    return fees if special else used
+
+
+def recomputed(bodies, key_of):
+    """Do what `activity` does, from what the service shows."""
+    groups = defaultdict(Counter)
+    accounts = defaultdict(set)
+    for body in bodies:
+        for row in body["transactions"]:
+            key = key_of(row)
+            # A tick has no message; an older service says so by an empty one.
+            come = [row["in_msg"]] if (row["in_msg"] or {}).get("hash") else []
+            out = row["out_msgs"] or []
+            accounts[key].add(row["account"])
+            groups[key].update(
+                transactions=1,
+                messages_in=len(come),
+                messages_out=len(out),
+                external=sum(not internal(message) for message in come + out),
+                internal=sum(internal(message) for message in come),
+                value=sum(amount(message, "value") for message in come if internal(message)),
+                gas_used=gas(row),
+                total_fees=int(row["total_fees"]),
+            )
+    return {
+        key: {name: group[name] for name in FIGURES} | {"accounts": len(accounts[key])}
+        for key, group in groups.items()
+    }
+
+
+def hour(row):
+    return (datetime.fromtimestamp(row["now"] // 3600 * 3600, UTC),)
+
+
+def opcode(row):
+    text = (row["in_msg"] or {}).get("opcode")
+    return (None if text is None else int(text, 16),)
+
+
+@pytest.mark.parametrize(
+    ("by", "key_of"),
+    [
+        ("hour", hour),
+        ("opcode", opcode),
+        ("mc_block_seqno", lambda row: (row["mc_block_seqno"],)),
+        (
+            ["block_workchain", "account"],
+            lambda row: (row["block_ref"]["workchain"], row["account"]),
+        ),
+        ((), lambda _: ()),
+    ],
+)
+def test_groups_are_told_as_the_service_shows_them(bodies, by, key_of):
+    keys = [by] if isinstance(by, str) else list(by)
+    found = activity(*frames(bodies), by=by)
+    assert list(found) == [*keys, *FIGURES]
+    rows = plain(found, keys)
+    expected = recomputed(bodies, key_of)
+    assert {key: {name: row[name] for name in FIGURES} for key, row in rows.items()} == expected
+    assert found.index.equals(pd.RangeIndex(len(found)))
+    order = found[keys].dropna()
+    assert_frame_equal(order, order.sort_values(keys) if keys else order)
+
+
+def test_shards_are_apart(made):
+    found = activity(*frames(made), by=["block_workchain", "block_shard"])
+    assert len(found) > 3
+    assert found.transactions.sum() == sum(len(body["transactions"]) for body in made)
+
+
+def test_without_messages_what_is_about_them_is_unknown(made):
+    transactions, messages = frames(made)
+    known = activity(transactions, messages)
+    found = activity(transactions)
+    unknown = ["messages_in", "messages_out", "external", "internal", "value"]
+    assert found[unknown].isna().all().all()
+    assert_frame_equal(found.drop(columns=unknown), known.drop(columns=unknown))
+    assert list(found.dtypes) == list(known.dtypes)
+
+
+# Flows
+
+
+def distinct(bodies):
+    """Give every message from account to account, whichever end of it is there."""
+    return {
+        message["hash"]: message
+        for body in bodies
+        for row in body["transactions"]
+        for message in [row["in_msg"] or {}, *(row["out_msgs"] or ())]
+        if message.get("source") and message.get("destination")
+    }
+
+
+@pytest.mark.parametrize(
+    ("by", "key_of"),
+    [
+        (("source", "destination"), lambda m: (m["source"], m["destination"])),
+        ("opcode", lambda m: (m["opcode"] and int(m["opcode"], 16),)),
+        (
+            ["source", "day"],
+            lambda m: (
+                m["source"],
+                datetime.fromtimestamp(int(m["created_at"]) // 86400 * 86400, UTC),
+            ),
+        ),
+        ((), lambda _: ()),
+    ],
+)
+def test_every_message_flows_once(bodies, by, key_of):
+    keys = [by] if isinstance(by, str) else list(by)
+    expected = defaultdict(Counter)
+    for message in distinct(bodies).values():
+        names = ("bounced", "bounced_value") if message["bounced"] else ("messages", "value")
+        expected[key_of(message)].update(dict(zip(names, (1, int(message["value"])), strict=True)))
+    found = flows(frames(bodies)[1], by=by)
+    figures = ["messages", "value", "bounced", "bounced_value"]
+    assert list(found) == [*keys, *figures]
+    rows = plain(found, keys)
+    assert {key: {name: row[name] for name in figures} for key, row in rows.items()} == {
+        key: {name: group[name] for name in figures} for key, group in expected.items()
+    }
+    assert found.value.is_monotonic_decreasing
+
+
+def test_either_end_will_do(made):
+    _, messages = frames(made)
+    whole = flows(messages, by=()).iloc[0]
+    come, out = messages[messages.direction == "in"], messages[messages.direction == "out"]
+    assert flows(pd.concat([messages, come]), by=()).iloc[0].to_list() == whole.to_list()
+    for part in (come, out):
+        assert flows(part, by=()).messages[0] + flows(part, by=()).bounced[0] == len(
+            part.dropna(subset=["source", "destination"])
+        )
+
+
+def test_sums_may_be_more_than_int64_holds(made):
+    transactions, messages = frames(made)
+    rich = messages[messages.source.notna() & messages.destination.notna()].copy()
+    rich["value"] = 2**63 - 1
+    rich["bounced"] = False
+    count = rich.msg_hash.nunique()
+    assert int(flows(rich, by=()).value[0]) == count * (2**63 - 1)
+    arrived = (rich.direction == "in").sum()
+    assert int(activity(transactions, rich, by=()).value[0]) == int(arrived) * (2**63 - 1)
+
+
+# Frames
+
+CALLS = {
+    "hours": activity,
+    "no messages": lambda t, _: activity(t),
+    "shards": lambda t, m: activity(t, m, by=["block_workchain", "block_shard"]),
+    "opcodes": lambda t, m: activity(t, m, by=["opcode", "day"]),
+    "all": lambda t, m: activity(t, m, by=()),
+    "flows": lambda _, m: flows(m),
+    "flows of opcodes": lambda _, m: flows(m, by=["opcode", "hour"]),
+    "all flows": lambda _, m: flows(m, by=()),
+}
+
+
+@pytest.fixture(scope="module")
+def tables():
+    blocks = tf.read_blocks(tf.sample())
+    return blocks.arrow("transactions"), blocks.arrow("messages")
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("engine", ENGINES[1:])
+def test_every_engine_gives_the_same(engine, call, tables, tmp_path):
+    expected = collected("pandas", CALLS[call](*(each.to_pandas() for each in tables)))
+    result = CALLS[call](*(frame_of(engine, each, tmp_path) for each in tables))
+    assert_same(expected, collected(engine, result))
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_where_there_is_nothing_the_columns_are_the_same(engine, tables, tmp_path):
+    for call in ("opcodes", "shards", "flows", "flows of opcodes"):
+        expected = collected("pandas", CALLS[call](*(each.to_pandas() for each in tables)))
+        nothing = (frame_of(engine, each.slice(0, 0), tmp_path) for each in tables)
+        assert_same(expected.slice(0, 0), collected(engine, CALLS[call](*nothing)))
+
+
+def test_the_lake_is_read_as_well(tables, tmp_path):
+    transactions, messages = tables
+    signed = [
+        code if code is None or code < 2**31 else code - 2**32
+        for code in messages["opcode"].to_pylist()
+    ]
+    at = messages.schema.get_field_index("opcode")
+    lake = transactions, messages.set_column(at, "opcode", pa.array(signed, "int32"))
+    for call in ("opcodes", "flows of opcodes"):
+        expected = collected("pandas", CALLS[call](*(each.to_pandas() for each in tables)))
+        for engine in ("pandas-pyarrow", "polars", "duckdb"):
+            given = (frame_of(engine, each, tmp_path) for each in lake)
+            assert_same(expected, collected(engine, CALLS[call](*given)))
+
+
+def test_the_frames_are_left_alone(made):
+    transactions, messages = frames(made[:3])
+    before = transactions.copy(), messages.copy()
+    activity(transactions, messages)
+    flows(messages)
+    assert_frame_equal(transactions, before[0])
+    assert_frame_equal(messages, before[1])
+
+
+def test_wrong_frames_are_refused(made):
+    transactions, messages = frames(made[:2])
+    for column in (*ACTIVITY, "hash", "now"):
+        with pytest.raises(ValueError, match=f"activity needs the column '{column}'"):
+            activity(transactions.drop(columns=column), messages)
+    for column in ACTIVITY_MESSAGES:
+        with pytest.raises(ValueError, match=f"activity needs the column '{column}'"):
+            activity(transactions, messages.drop(columns=column))
+    for column in FLOWS:
+        with pytest.raises(ValueError, match=f"flows needs the column '{column}'"):
+            flows(messages.drop(columns=column))
+    with pytest.raises(ValueError, match="looks like transactions"):
+        flows(transactions)
+    with pytest.raises(ValueError, match="cannot group by 'opcode'"):
+        activity(transactions, by="opcode")
+    with pytest.raises(ValueError, match="flows needs the column 'nonsense'"):
+        flows(messages, by="nonsense")
+    for column in ("tx_hash", "direction", "bounced"):
+        with pytest.raises(ValueError, match=f"flows cannot group by '{column}'"):
+            flows(messages, by=["source", column])
+    with pytest.raises(TypeError, match="floats lose nanotons"):
+        flows(messages.astype({"value": float}))
+    with pytest.raises(TypeError, match="frames of one engine"):
+        activity(transactions, pa.Table.from_pandas(messages))

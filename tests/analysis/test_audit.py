@@ -1,0 +1,157 @@
+"""The audit: what adds up is ok, what does not is found, what cannot be known is unknown."""
+
+from __future__ import annotations
+
+import warnings
+
+import pandas as pd
+import pytest
+from parity import frame_of, synthetic
+
+from tonframes import parse_blocks
+from tonframes.analysis.audit import check_balances, check_fees
+from tonframes.errors import TonframesWarning
+from tonframes.network.prices import BASECHAIN, MASTERCHAIN
+
+
+@pytest.fixture(scope="module")
+def chain():
+    return [table.to_pandas() for table in synthetic(60, seed=5)]
+
+
+def recorded(real):
+    """Give all recorded transactions and messages as two frames."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", TonframesWarning)  # what the schema does not know
+        paths = sorted((real / "masterchainBlockShards").glob("*.json"))
+        bodies = [parse_blocks(path.read_bytes()) for path in paths]
+    return [
+        pd.concat([body.frame(name) for body in bodies], ignore_index=True)
+        for name in ("transactions", "messages")
+    ]
+
+
+def verdicts(frame):
+    return frame.verdict.value_counts().to_dict()
+
+
+def test_fees_of_every_recorded_transaction_add_up(real):
+    transactions, messages = recorded(real)
+    assert verdicts(check_fees(transactions)) == {"ok": 103, "unknown": 37}
+    # The fee for importing each of the 37 external messages, computed from its cells.
+    assert verdicts(check_fees(transactions, messages)) == {"ok": 140}
+
+
+def test_balances_of_recorded_transactions_add_up(real):
+    # The nine are parts of a block: the balance before or after is that of another transaction.
+    audit = check_balances(*recorded(real))
+    assert verdicts(audit) == {"ok": 131, "unknown": 9}
+    assert audit[audit.verdict == "unknown"].why.unique() == "no balance is known before or after"
+
+
+def test_a_synthetic_chain_passes(chain):
+    transactions, messages = chain
+    assert verdicts(check_fees(transactions, messages)) == {"ok": len(transactions)}
+    audit = check_balances(transactions, messages)
+    assert verdicts(audit) == {"ok": len(transactions)}
+    assert audit.chain.max() > 1
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        "total_fees",
+        "storage_fees_collected",
+        "compute_gas_fees",
+        "action_total_action_fees",
+        "bounce_msg_fees",
+    ],
+)
+def test_a_nanoton_more_is_found(chain, column):
+    transactions, messages = chain
+    row = transactions[transactions[column].fillna(0) > 0].index[0]
+    wrong = transactions.copy()
+    wrong.loc[row, column] += 1
+    audit = check_fees(wrong, messages)
+    assert verdicts(audit)["violated"] == 1
+    assert audit.loc[row, "verdict"] == "violated"
+    assert audit.loc[row, "difference"] == (1 if column == "total_fees" else -1)
+    assert audit.loc[row, "why"] == "the parts do not add up to total_fees"
+
+
+def test_an_import_fee_that_no_price_gives_is_found(chain):
+    transactions, messages = chain
+    audit = check_fees(transactions, messages, prices=BASECHAIN[:1] + MASTERCHAIN)  # of 2023
+    assert verdicts(audit).keys() == {"ok", "violated"}
+    violated = audit[audit.verdict == "violated"]
+    assert set(violated.hash) < set(messages.query("direction == 'in' and source.isna()").tx_hash)
+
+
+def test_less_than_nothing_is_no_import_fee(chain):
+    transactions, _ = chain
+    external = transactions[transactions.compute_gas_credit.fillna(0) > 0][:1].copy()
+    external["total_fees"] = 1
+    assert verdicts(check_fees(external)) == {"violated": 1}
+
+
+def test_bodies_that_cannot_be_read_leave_it_unknown(chain):
+    transactions, messages = chain
+    audit = check_fees(transactions, messages.assign(body="AAAA"))
+    assert verdicts(audit) == verdicts(check_fees(transactions))
+
+
+def test_phases_that_are_missing_leave_it_unknown(chain):
+    transactions, _ = chain
+    column = transactions.storage_fees_collected.where(transactions.index != 3)
+    audit = check_fees(transactions.assign(storage_fees_collected=column))
+    assert audit.loc[3, ["verdict", "why"]].to_list() == ["unknown", "phases are missing"]
+    assert pd.isna(audit.loc[3, "difference"])
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "dask", "polars-lazy"])
+def test_bodies_are_read_from_eager_frames_only(engine, tmp_path):
+    tables = synthetic(2, seed=5)
+    frames = [frame_of(engine, table, tmp_path) for table in tables]
+    with pytest.raises(TypeError, match="takes messages as pandas, polars or pyarrow, not"):
+        check_fees(*frames)
+
+
+@pytest.mark.parametrize("column", ["value", "fwd_fee"])
+def test_a_nanoton_that_appears_is_found(chain, column):
+    transactions, messages = chain
+    row = messages[(messages.direction == "out") & (messages[column].fillna(0) > 0)].index[0]
+    wrong = messages.copy()
+    wrong.loc[row, column] -= 1
+    audit = check_balances(transactions, wrong).set_index("hash")
+    assert audit.loc[messages.tx_hash[row], "verdict"] == "violated"
+    assert audit.loc[messages.tx_hash[row], "difference"] == -1
+    violated = audit[audit.verdict == "violated"]
+    assert len(violated) == violated.chain.max()
+
+
+def test_a_message_that_is_missing_leaves_it_unknown(chain):
+    transactions, messages = chain
+    row = messages[messages.direction == "out"].index[0]
+    audit = check_balances(transactions, messages.drop(row)).set_index("hash")
+    assert audit.loc[messages.tx_hash[row], "verdict"] == "unknown"
+    assert audit.loc[messages.tx_hash[row], "why"] == "messages are missing"
+    assert "violated" not in set(audit.verdict)
+
+
+def test_a_transaction_that_is_missing_violates_nothing(chain):
+    transactions, messages = chain
+    for row in range(0, 200, 7):
+        audit = check_balances(transactions.drop(row), messages)
+        assert "violated" not in set(audit.verdict)
+
+
+def test_what_the_black_hole_gets_is_burned(chain):
+    transactions, messages = chain
+    incoming = messages[(messages.direction == "in") & (messages.value.fillna(0) > 0)].tx_hash
+    incoming = incoming[~incoming.isin(messages[messages.direction == "out"].tx_hash)]
+    alone = check_balances(transactions, messages).query("chain == 1").hash
+    row = transactions[transactions.hash.isin(incoming) & transactions.hash.isin(alone)][:1].copy()
+    value = messages[(messages.tx_hash == row.hash.item()) & (messages.direction == "in")].value
+    row["account"] = "-1:" + "F" * 64
+    row["account_state_balance_after"] = row.account_state_balance_after - value.item()
+    assert verdicts(check_balances(row, messages)) == {"ok": 1}

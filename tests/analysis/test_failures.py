@@ -1,0 +1,423 @@
+"""Failures: every one is listed, explained and accounted for, on every engine."""
+
+from __future__ import annotations
+
+import itertools
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+from pandas.testing import assert_frame_equal, assert_series_equal
+from parity import ENGINES, assert_same, collected, frame_of
+
+import tonframes as tf
+from tonframes.analysis.failures import FAILURES, failure_summary, failures
+from tonframes.network import codes
+
+# Extra fields are what some recorded bodies are made of.
+pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
+
+SUCCESSES = {"committed", "ignored"}
+
+
+@pytest.fixture(scope="module")
+def made():
+    blocks = tf.read_blocks(tf.sample())
+    return blocks.transactions, blocks.messages
+
+
+@pytest.fixture(scope="module")
+def recorded(real):
+    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
+    blocks = [tf.parse_blocks(path.read_bytes()) for path in paths]
+    transactions = pd.concat([each.transactions for each in blocks], ignore_index=True)
+    return transactions, pd.concat([each.messages for each in blocks], ignore_index=True)
+
+
+@pytest.fixture(params=["made", "recorded"])
+def chain(request):
+    return request.getfixturevalue(request.param)
+
+
+def table(rows):
+    """Make an Arrow table of what `failures` reads; what a row does not say is null."""
+    kinds = tf.read_blocks(tf.sample()).arrow("transactions").schema
+    schema = pa.schema([kinds.field(name).with_nullable(True) for name in FAILURES])
+    standard = {"total_fees": 0, "storage_fees_collected": 0, "account": "0:A", "lt": 1, "now": 1}
+    made = [standard | {"hash": str(at)} | row for at, row in enumerate(rows)]
+    return pa.Table.from_pylist(made, schema=schema)
+
+
+NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+
+
+def frame(rows):
+    return table(rows).to_pandas(types_mapper=NULLABLE.get)
+
+
+# What is listed
+
+
+def test_what_was_aborted_is_listed_and_explained_and_nothing_else_but_what_only_seems_well(chain):
+    transactions, _ = chain
+    found = failures(transactions)
+    aborted = transactions.aborted.astype(bool)
+    seeming = found.phase.isin(SUCCESSES)
+    assert found.hash.is_unique
+    assert set(found.hash[~seeming]) == set(transactions.hash[aborted])
+    assert found.phase.notna().all()
+    rest = transactions[~transactions.hash.isin(found.hash)]
+    assert len(rest) + len(found) == len(transactions)
+    assert not rest.aborted.any()
+    assert rest.compute_exit_code.dropna().isin([0, 1]).all()
+
+
+def test_every_row_has_a_name_and_a_meaning_but_what_has_no_code(chain):
+    found = failures(chain[0])
+    assert found.name.notna().all()
+    assert found.meaning.notna().all()
+    assert found.code.isna().equals(found.phase.isin(["skipped", "deposit", "ignored"]))
+
+
+KINDS = [
+    ("skipped", None, "no_state", "ok"),
+    ("skipped", None, "bad_state", "ok"),
+    ("skipped", None, "no_gas", "none"),
+    ("skipped", None, "no_gas", "nofunds"),
+    ("skipped", None, "suspended", "ok"),
+    ("deposit", None, "no_state", "none"),
+    ("compute", 2, None, "ok"),
+    ("compute", 4, None, "ok"),
+    ("compute", 4, None, "nofunds"),
+    ("compute", 5, None, "ok"),
+    ("compute", 9, None, "ok"),
+    ("compute", 9, None, "none"),
+    ("compute", 33, None, "ok"),
+    ("compute", 134, None, "ok"),
+    ("compute", 406, None, "ok"),
+    ("compute", 705, None, "ok"),
+    ("compute", 65_535, None, "ok"),
+    ("compute", -14, None, "ok"),
+    ("committed", 7, None, "none"),
+    ("action", 33, None, "none"),
+    ("action", 34, None, "none"),
+    ("action", 36, None, "none"),
+    ("action", 37, None, "none"),
+    ("action", 37, None, "ok"),
+    ("action", 50, None, "ok"),
+    ("ignored", None, "skipped actions", "none"),
+]
+
+
+@pytest.mark.parametrize(("phase", "code", "name", "bounce"), KINDS)
+def test_each_way_to_fail_is_told_from_the_others(made, phase, code, name, bounce):
+    found = failures(made[0])
+    found = found[(found.phase == phase) & (found.bounce == bounce)]
+    found = found[found.code.isna() if code is None else (found.code == code).fillna(value=False)]
+    if name is not None:
+        found = found[found.name == name]
+    assert len(found)
+
+
+def test_the_sample_fails_in_no_other_way(made):
+    found = failures(made[0])
+    codes_seen = {code for phase, code, *_ in KINDS if phase == "compute"} | {401, 707, 709}
+    assert set(found.code[found.phase == "compute"]) == codes_seen
+    assert set(found.bounce) < {*codes.BOUNCES, "none"}
+    ways = found[["phase", "bounce"]].drop_duplicates().itertuples(index=False)
+    assert {tuple(way) for way in ways} == {(phase, bounce) for phase, _, _, bounce in KINDS}
+
+
+def test_a_number_means_one_thing_as_exit_code_and_another_as_result_code():
+    ran = {"aborted": True, "compute_skipped": False}
+    rows = [
+        ran | {"compute_success": False, "compute_exit_code": code} for code in (33, 37, 50)
+    ] + [
+        ran
+        | {"compute_success": True, "compute_exit_code": 0}
+        | {"action_success": False, "action_result_code": code}
+        for code in (33, 37, 50)
+    ]
+    found = failures(frame(rows))
+    assert found.name.to_list()[:3] == ["contract-defined"] * 3
+    assert found.name.to_list()[3:] == [codes.RESULT_CODES[code].name for code in (33, 37, 50)]
+
+
+def test_codes_are_looked_up():
+    rows = [{"compute_success": False, "compute_exit_code": code} for code in codes.EXIT_CODES]
+    rows += [{"action_success": False, "action_result_code": code} for code in codes.RESULT_CODES]
+    found = failures(frame(rows))
+    known = [*codes.EXIT_CODES.values(), *codes.RESULT_CODES.values()]
+    assert found.name.to_list() == [code.name for code in known]
+    assert found.meaning.to_list() == [code.meaning for code in known]
+
+
+def test_reasons_are_looked_up_and_new_ones_kept():
+    rows = [{"compute_skipped": True, "skipped_reason": name} for name in codes.SKIP_REASONS]
+    found = failures(frame([*rows, {"compute_skipped": True, "skipped_reason": "news"}]))
+    assert found.name.to_list() == [*codes.SKIP_REASONS, "news"]
+    assert found.meaning.fillna("").to_list() == [*codes.SKIP_REASONS.values(), ""]
+
+
+def test_what_contracts_define_themselves_is_said_to_be_theirs_and_the_rest_is_unknown():
+    numbers = (705, 127, 200, -99, None)
+    rows = [{"compute_success": False, "compute_exit_code": code} for code in numbers]
+    found = failures(frame(rows))
+    assert found.name.fillna("").to_list() == ["contract-defined"] * 2 + [""] * 3
+    assert found.meaning.notna().to_list() == [True] * 2 + [False] * 3
+
+
+CASES = {
+    "aborted": [True, False, None],
+    "compute_skipped": [True, False, None],
+    "skipped_reason": ["no_state", "no_gas", None],
+    "orig_status": ["uninit", "frozen"],
+    "compute_success": [True, False, None],
+    "compute_exit_code": [0, 1, 7, None],
+    "action_success": [True, False, None],
+    "action_skipped_actions": [0, 2, None],
+    "bounce": ["ok", "nofunds", None],
+}
+
+
+def phase_of(row):
+    if row["compute_skipped"]:
+        fresh = row["skipped_reason"] == "no_state" and row["orig_status"] == "uninit"
+        return "deposit" if fresh and row["bounce"] is None else "skipped"
+    if row["compute_success"] is False:
+        return "compute"
+    if row["action_success"] is False:
+        return "action"
+    if row["compute_success"] and row["compute_exit_code"] == 7:
+        return "committed"
+    return "ignored" if row["action_skipped_actions"] else None
+
+
+def code_of(row):
+    match phase_of(row):
+        case "skipped" | "deposit":
+            return None, row["skipped_reason"]
+        case "compute" | "committed":
+            code = row["compute_exit_code"]
+            return code, codes.EXIT_CODE_NAMES.get(code)
+        case "ignored":
+            return None, "skipped actions"
+    return None, None
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_whatever_is_missing_every_engine_lists_the_same(engine, tmp_path):
+    rows = [dict(zip(CASES, case, strict=True)) for case in itertools.product(*CASES.values())]
+    given = frame(rows) if engine == "pandas" else frame_of(engine, table(rows), tmp_path)
+    columns = ["hash", "phase", "code", "name", "bounce"]
+    listed = collected(engine, failures(given)).select(columns).to_pylist()
+    expected = [
+        dict(
+            zip(
+                columns,
+                (str(at), phase_of(row), *code_of(row), row["bounce"] or "none"),
+                strict=True,
+            )
+        )
+        for at, row in enumerate(rows)
+        if phase_of(row) or row["aborted"]
+    ]
+    assert sorted(listed, key=lambda row: int(row["hash"])) == expected
+
+
+# What it cost
+
+
+def flows(transactions, messages):
+    """Add to transactions what came and went with messages, by the messages."""
+    flow = transactions.set_index("hash")
+    incoming = messages[messages.direction == "in"].set_index("tx_hash")
+    outgoing = messages[messages.direction == "out"].groupby("tx_hash")
+    flow["in_value"] = incoming.value
+    flow["out_value"] = outgoing.value.sum()
+    flow["out_fees"] = outgoing.fwd_fee.sum()
+    sums = ["in_value", "out_value", "out_fees"]
+    return flow.fillna(dict.fromkeys(sums, 0))
+
+
+def test_what_is_stuck_is_what_came_less_what_went_and_the_fees_but_for_rent(chain):
+    found = failures(chain[0]).set_index("hash")
+    found = found[found.phase.isin(["skipped", "compute", "action"])]
+    flow = flows(*chain).loc[found.index]
+    kept = flow.in_value - flow.out_value - flow.out_fees - flow.total_fees
+    kept += flow.storage_fees_collected
+    # What is below zero an external message has brought about: the account paid.
+    assert (flow.compute_gas_credit.notna() == (kept < 0)).all()
+    assert_series_equal(found.stuck, kept.clip(0), check_names=False, check_dtype=False)
+    assert (kept[found.bounce == "ok"] == 0).all()
+    before, after = flow.account_state_balance_before, flow.account_state_balance_after
+    grown = (after - before + flow.storage_fees_collected).dropna()
+    assert len(grown) > 10
+    assert (grown == kept[grown.index]).all()
+
+
+def test_the_cost_is_what_validators_got_here_and_what_left_with_the_bounce(chain):
+    found = failures(chain[0]).set_index("hash")
+    found = found[~found.phase.isin(SUCCESSES)]
+    flow = flows(*chain).loc[found.index]
+    expected = flow.total_fees + flow.out_fees
+    assert_series_equal(found.cost, expected, check_names=False, check_dtype=False)
+
+
+def test_nothing_is_stuck_where_the_contract_or_the_sender_had_his_way(made):
+    found = failures(made[0])
+    settled = found[found.phase.isin([*SUCCESSES, "deposit"])]
+    assert len(settled) > 3
+    assert (settled.stuck == 0).all()
+
+
+def test_what_nobody_knows_is_null():
+    row = {"aborted": True, "compute_success": False, "compute_exit_code": 9}
+    found = failures(frame([row | {"storage_fees_collected": None}, row]))
+    assert found.stuck.to_list() == [pd.NA, 0]
+    assert found.cost.to_list() == [0, 0]
+    assert found.no_funds.isna().all()
+
+
+def test_the_action_that_failed_is_named_by_its_index(made):
+    transactions, _ = made
+    found = failures(transactions)
+    acted = found.phase == "action"
+    assert found.result_arg.notna().equals(acted)
+    assert found.no_funds.notna().equals(acted)
+    assert set(found.code[found.no_funds.fillna(value=False)]) == {37}
+    args = transactions.action_result_arg[found.index[acted]].fillna(0)
+    assert_series_equal(found.result_arg[acted], args, check_names=False)
+    assert set(args) > {0}
+
+
+# Groups
+
+
+def grouped(transactions, messages, keys):
+    """Do what `failure_summary` does, in pandas."""
+    incoming = messages[messages.direction == "in"].set_index("tx_hash")
+    rows = transactions.set_index("hash")
+    others = [key for key in keys if key not in ("phase", "code", "name", "meaning", "bounce")]
+    for key in others:
+        if key not in rows:
+            rows[key] = incoming[key]
+    found = failures(transactions).set_index("hash")
+    found = found[found.phase != "deposit"]
+    found[others] = rows[others]
+    groups = found.groupby(keys, dropna=False)
+    result = groups.agg(
+        failures=("lt", "size"),
+        accounts=("account", "nunique"),
+        cost=("cost", "sum"),
+        stuck=("stuck", "sum"),
+    ).reset_index()
+    if others:
+        totals = rows.groupby(others, dropna=False).lt.size().rename("total").reset_index()
+        result = result.merge(totals, how="left", on=others)
+    else:
+        result["total"] = len(rows)
+    result["rate"] = result.failures / result.total
+    return result[[*keys, "failures", "rate", "accounts", "cost", "stuck"]]
+
+
+@pytest.mark.parametrize(
+    ("by", "keys"),
+    [
+        (("phase", "code"), ["phase", "code", "name", "meaning"]),
+        (["code", "opcode", "phase"], ["code", "opcode", "phase", "name", "meaning"]),
+        ("bounce", ["bounce"]),
+        ("name", ["name"]),
+        ("opcode", ["opcode"]),
+        (["account", "phase"], ["account", "phase"]),
+        (["skipped_reason", "bounced"], ["skipped_reason", "bounced"]),
+        ("compute_success", ["compute_success"]),
+    ],
+)
+def test_groups_add_up(chain, by, keys):
+    found = failure_summary(*chain, by=by)
+    assert list(found) == [*keys, "failures", "rate", "accounts", "cost", "stuck"]
+    expected = grouped(*chain, keys)
+    assert found.failures.is_monotonic_decreasing
+
+    def plain(groups):
+        rows = groups.astype(object).where(groups.notna(), None).to_dict("records")
+        return sorted(map(str, ({**row, "stuck": int(row["stuck"])} for row in rows)))
+
+    assert plain(found) == plain(expected)
+
+
+def test_all_failures_are_one_group(made):
+    found = failure_summary(made[0], by=())
+    listed = failures(made[0])
+    listed = listed[listed.phase != "deposit"]
+    expected = [len(listed), len(listed) / len(made[0]), listed.account.nunique()]
+    assert found.iloc[0].to_list()[:3] == expected
+
+
+def test_sums_of_what_is_stuck_may_be_more_than_int64_holds():
+    big = {"aborted": True, "compute_success": False, "compute_exit_code": 9, "credit": 2**63 - 1}
+    found = failure_summary(frame([big] * 3), by="code")
+    assert int(found.stuck[0]) == 3 * (2**63 - 1)
+
+
+def test_where_nothing_fails_the_columns_are_the_same(made):
+    transactions, messages = made
+    fine = transactions[~transactions.hash.isin(failures(transactions).hash)]
+    for none in (fine, transactions[:0]):
+        assert_frame_equal(failures(none), failures(transactions)[:0], check_index_type=False)
+        for by in (("phase", "code"), "opcode", ()):
+            found = failure_summary(none, messages, by=by)
+            some = failure_summary(transactions, messages, by=by)
+            assert_frame_equal(found, some[:0], check_index_type=False)
+
+
+# Frames
+
+
+def test_the_frame_is_left_alone_and_its_index_kept(made):
+    transactions = made[0].set_index(made[0].index + 1000)
+    before = transactions.copy()
+    found = failures(transactions)
+    assert_frame_equal(transactions, before)
+    assert (transactions.hash[found.index] == found.hash).all()
+
+
+def test_the_lake_is_read_as_well(made, tmp_path):
+    arrow = tf.read_blocks(tf.sample()).arrow("transactions")
+    expected = collected("pandas", failures(made[0]))
+    narrow = {"now", "compute_exit_code", "action_result_code", "action_result_arg"}
+    fields = [
+        pa.field(field.name, pa.int32() if field.name in narrow else field.type)
+        for field in arrow.schema
+        if field.name in FAILURES
+    ]
+    lake = arrow.select([field.name for field in fields]).cast(pa.schema(fields))
+    for engine in ("pandas-pyarrow", "polars", "duckdb"):
+        given = frame_of(engine, lake, tmp_path)
+        assert_same(expected, collected(engine, failures(given)))
+        by = collected(engine, failure_summary(given))
+        assert_same(collected("pandas", failure_summary(made[0])), by)
+
+
+@pytest.mark.parametrize("column", FAILURES)
+def test_a_column_that_is_missing_is_named(made, column):
+    with pytest.raises(ValueError, match=rf"failures needs the column '{column}'"):
+        failures(made[0].drop(columns=column))
+
+
+def test_wrong_frames_are_refused(made):
+    transactions, messages = made
+    with pytest.raises(TypeError, match="failures takes transactions as a frame"):
+        failures("transactions")
+    with pytest.raises(ValueError, match="looks like messages"):
+        failures(messages)
+    with pytest.raises(TypeError, match="floats lose nanotons"):
+        failures(transactions.astype({"credit": float}))
+    with pytest.raises(ValueError, match="cannot group by 'opcode'"):
+        failure_summary(transactions, by="opcode")
+    with pytest.raises(ValueError, match="needs the column 'nonsense'"):
+        failure_summary(transactions, messages, by="nonsense")
+    arrow = tf.read_blocks(tf.sample()).arrow("messages")
+    with pytest.raises(TypeError, match="frames of one engine"):
+        failure_summary(transactions, arrow, by="opcode")

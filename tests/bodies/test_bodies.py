@@ -1,0 +1,584 @@
+"""Bodies: what the service reads out of them, what fees follow, and that none can do harm."""
+
+import json
+import sys
+from base64 import b64decode, b64encode
+from decimal import Decimal
+from random import Random
+
+import dask.dataframe as dd
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal, assert_series_equal
+
+import tonframes as tf
+from tonframes.analysis.fees import PARTS
+from tonframes.bodies import MAX_BYTES, MAX_CELLS, decode_bodies, import_fees, layouts
+from tonframes.bodies.cells import Builder, Cell, usage
+from tonframes.bodies.schemes import FORMS
+from tonframes.network.prices import PRICES
+from tonframes.synthetic import bodies as made_up
+
+pytoniq = pytest.importorskip("pytoniq_core")
+
+A, B = "0:" + "AB" * 32, "-1:" + "0F" * 32
+READ = ["opcode", "kind", "bounced_opcode", "query_id", "amount", "sender", "recipient"]
+READ += ["response_destination", "forward_amount", "comment", "error"]
+JETTON_TRANSFER, JETTON_NOTIFY = 0x0F8A7EA5, 0x7362D09C
+CAPITALS = st.binary(min_size=32, max_size=32).map(lambda account: account.hex().upper())
+ADDRESSES = st.none() | st.builds("{}:{}".format, st.integers(-128, 127), CAPITALS)
+QUERIES = st.integers(0, 2**64 - 1)
+AMOUNTS = st.integers(0, 120).flatmap(lambda bits: st.integers(0, 2**bits - 1))
+FLAGS = st.booleans()
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400)
+
+
+def said(*bags):
+    """Decode bags (base64 or bytes, all the same) into rows without what is null."""
+    name = "body_boc" if isinstance(bags[0], bytes) else "body"
+    table = decode_bodies(pa.table({name: list(bags)}))
+    assert table.num_rows == len(bags)
+    return [{k: v for k, v in row.items() if v is not None} for row in table.to_pylist()]
+
+
+def of(cell):
+    (row,) = said(cell.to_base64())
+    return row
+
+
+def start(opcode, query=0):
+    return Builder().uint(opcode, 32).uint(query, 64)
+
+
+def snake(data, size=127):
+    """Write bytes into a chain of cells."""
+    chunks = [data[at : at + size] for at in range(0, len(data), size)] or [b""]
+    cell = None
+    for chunk in reversed(chunks):
+        cell = Cell(int.from_bytes(chunk), 8 * len(chunk), (cell,) if cell else ())
+    return cell
+
+
+def bag(cells):
+    """Write (data, references) as a bag, true or not; references are counted from the root."""
+    body = b"".join(
+        bytes((len(refs), 2 * len(data))) + data + b"".join(ref.to_bytes(3) for ref in refs)
+        for data, refs in cells
+    )
+    head = bytes.fromhex("b5ee9c72") + bytes((3, 4)) + len(cells).to_bytes(3)
+    return head + (1).to_bytes(3) + bytes(3) + len(body).to_bytes(4) + bytes(3) + body
+
+
+# ── what the service reads ───────────────────────────────────────────────────────────────────────
+
+_NAMES = {
+    "destination": "recipient",
+    "new_owner": "recipient",
+    "to_address": "recipient",
+    "from": "sender",
+    "prev_owner": "sender",
+    "response_address": "response_destination",
+    "forward_ton_amount": "forward_amount",
+}
+_OPCODES = {kind: opcode for opcode, (kind, _) in FORMS.items()} | {"text_comment": 0}
+
+
+def expected(decoded):
+    """Make the row of what the service decoded."""
+    kind = decoded.get("@type") or decoded["type"]
+    row = {"kind": kind}
+    if kind == "text_comment":
+        row["comment"] = decoded.get("comment", decoded.get("text"))
+    if kind == "bounce" and decoded["payload"]["@type"] in _OPCODES:
+        row["bounced_opcode"] = _OPCODES[decoded["payload"]["@type"]]
+    fields = FORMS.get(_OPCODES.get(kind), ("", ()))[1]
+    for key, value in decoded.items():
+        name = _NAMES.get(key, key)
+        if name not in fields:
+            continue
+        match value:
+            case str():
+                row[name] = Decimal(value)
+            case {"@type": "var_uint", "value": number}:
+                row[name] = int(number) if name == "forward_amount" else Decimal(number)
+            case {"@type": "addr_std", "workchain_id": workchain, "address": account}:
+                row[name] = f"{workchain}:{account}"
+            case {"value": {"@type": "text_comment", "text": text}}:
+                row["comment"] = text
+    return row
+
+
+def compare(messages):
+    """Hold our reading against the service's; give the kinds that were there."""
+    ours = decode_bodies(messages)
+    assert list(ours) == ["tx_hash", "direction", "position", "msg_hash", *READ]
+    assert_frame_equal(ours[list(ours)[:4]], messages[list(ours)[:4]])
+    there = messages.body.notna()
+    assert_series_equal(ours.opcode[there], messages.opcode[there])
+    assert ours[~there][READ].isna().all(axis=None)
+    kinds = set()
+    for (_, found), decoded in zip(ours[READ].iterrows(), messages.decoded, strict=True):
+        if not isinstance(decoded, str):
+            continue
+        theirs = expected(json.loads(decoded))
+        if theirs["kind"] not in {*_OPCODES, "bounce", "empty_cell"}:
+            assert pd.isna(found.kind)
+            continue
+        row = dict(found.dropna())
+        row.pop("opcode", None)
+        if row["kind"] == "bounce" and "bounced_opcode" not in theirs:
+            row.pop("bounced_opcode", None)
+        assert row == theirs
+        kinds.add(row["kind"])
+    comments = messages.comment.notna() & there
+    assert_series_equal(ours.comment[comments], messages.comment[comments])
+    return kinds
+
+
+def test_reads_what_the_service_reads_in_real_bodies(real):
+    kinds = set()
+    for file in (real / "masterchainBlockShards").glob("*.json"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("warnings.warn", lambda *_, **__: None)  # fields of old services
+            messages = tf.parse_blocks(file.read_bytes()).messages
+        kinds |= compare(messages)
+    assert kinds == {
+        *("text_comment", "bounce", "empty_cell", "nft_transfer", "nft_ownership_assigned"),
+        *("excess", "jetton_transfer", "jetton_internal_transfer", "jetton_notify"),
+    }
+
+
+def test_reads_what_the_synthetic_chain_wrote():
+    kinds = compare(tf.read_blocks(tf.sample()).messages)
+    assert {"text_comment", "bounce", "jetton_notify", "jetton_mint", "nft_transfer"} <= kinds
+
+
+# ── what was written comes back ──────────────────────────────────────────────────────────────────
+
+
+@given(st.tuples(QUERIES, AMOUNTS, ADDRESSES, ADDRESSES, AMOUNTS), TEXTS, FLAGS, FLAGS)
+@example((2**64 - 1, 2**120 - 1, A, None, 2**63 - 1), "", True, True)
+@example((0, 0, None, B, 2**63), "=1+1\x00\x1b[31m\u202e", False, True)
+def test_transfer_comes_back(fields, text, custom, apart):
+    query, amount, to, response, forward = fields
+    cell = start(JETTON_TRANSFER, query).coins(amount).address(to).address(response)
+    cell.uint(custom, 1)
+    if custom:
+        cell.ref(Cell(7, 3))
+    cell.coins(forward)
+    payload = bytes(4) + text.encode()
+    if apart:
+        cell.uint(1, 1).ref(snake(payload, 19))
+    else:
+        cell.uint(0, 1).inline(snake(payload[:4]))
+        if len(payload) > 4:
+            cell.ref(snake(payload[4:], 19))
+    row = {
+        "opcode": JETTON_TRANSFER,
+        "kind": "jetton_transfer",
+        "query_id": Decimal(query),
+        "amount": Decimal(amount),
+        "recipient": to,
+        "response_destination": response,
+        "forward_amount": forward if forward < 2**63 else None,
+        "comment": text,
+    }
+    assert of(cell.cell()) == {key: value for key, value in row.items() if value is not None}
+
+
+@given(TEXTS, st.integers(4, 127))
+def test_comment_comes_back_over_any_number_of_cells(text, size):
+    row = {"opcode": 0, "kind": "text_comment", "comment": text}
+    assert of(snake(bytes(4) + text.encode(), size)) == row
+
+
+def test_bodies_of_pytoniq_are_read():
+    comment = pytoniq.begin_cell().store_uint(0, 32).store_snake_string("Grüße " * 99).end_cell()
+    assert said(comment.to_boc())[0]["comment"] == "Grüße " * 99
+    notice = pytoniq.begin_cell().store_uint(JETTON_NOTIFY, 32).store_uint(5, 64).store_coins(9)
+    notice = notice.store_address(A).store_bit(1).store_ref(comment).end_cell()
+    for flags in ({}, {"hash_crc32": True}, {"has_idx": True}):
+        row = said(b64encode(notice.to_boc(**flags)).decode())[0]
+        assert (row["sender"], row["amount"], row["comment"]) == (A, 9, "Grüße " * 99)
+
+
+@pytest.mark.parametrize(
+    ("body", "row"),
+    [
+        (start(0x595F07BC, 1).coins(2).address(A).uint(0, 1), {"amount": 2}),
+        (start(0x7BDD97DE, 1).coins(2).address(B).address(A), {"amount": 2, "sender": B}),
+        (start(0x642B7D07, 1).address(B).coins(5), {"recipient": B}),
+        (start(0x2C76B973, 1).address(A).uint(1, 1), {}),
+        (start(JETTON_NOTIFY, 1).coins(2).address(B), {"amount": 2, "sender": B}),  # no payload
+        (start(JETTON_NOTIFY, 1).coins(2).uint(0b01, 2).uint(5, 9).uint(9, 5), {"amount": 2}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "body",
+)
+def test_other_forms(body, row):
+    found = of(body.cell())
+    assert found.pop("opcode") in FORMS
+    assert found.pop("query_id") == 1
+    assert found.pop("response_destination", A) == A
+    assert found.pop("kind") in _OPCODES
+    assert found == row
+
+
+def test_bounces_tell_what_bounced():
+    asked = made_up.jetton_transfer(1, 2, to=A, response=B)
+    row = {"opcode": 0xFFFFFFFF, "kind": "bounce", "bounced_opcode": JETTON_TRANSFER}
+    assert of(made_up.bounced(asked).cell) == row
+    new = Builder().uint(0xFFFFFFFE, 32).ref(asked.cell).ref(Cell()).uint(1, 8).uint(33, 32)
+    assert of(new.uint(0, 1).cell()) == row | {"opcode": 0xFFFFFFFE}
+    elector = start(0xFFFFFFFE, 7).cell()
+    assert of(elector) == {"opcode": 0xFFFFFFFE}
+
+
+def test_bounce_of_an_empty_body_has_no_inner_opcode():
+    row = {"opcode": 0xFFFFFFFF, "kind": "bounce"}
+    assert of(made_up.bounced(made_up.empty()).cell) == row
+
+
+def test_short_and_unknown_bodies():
+    assert of(Cell()) == {"kind": "empty_cell"}
+    assert of(Cell(1, 31)) == {}
+    assert of(Cell(0, 0, (Cell(),))) == {}
+    assert of(Cell(0xDEADBEEF, 32)) == {"opcode": 0xDEADBEEF}
+    assert of(Cell(0x2167DA4B, 32))["kind"] == "encrypted_text_comment"
+
+
+# ── bodies that claim too much ───────────────────────────────────────────────────────────────────
+
+NOTIFY = start(JETTON_NOTIFY, 1).coins(2**120 - 1).address(A).uint(1, 1).ref(Cell()).cell()
+
+
+def test_cut_off_bits_are_no_smaller_numbers():
+    cuts = [Cell(NOTIFY.value >> n, NOTIFY.bits - n) for n in range(NOTIFY.bits - 31)]
+    apart, absent, *cut = said(*(cell.to_base64() for cell in cuts))
+    assert apart["error"].startswith("forward_payload: a reference")
+    assert (absent["amount"], absent["sender"]) == (2**120 - 1, A)
+    assert "error" not in absent
+    for row in cut:
+        assert set(row) == {"opcode", "kind", "error"}
+        assert row["kind"] == "jetton_notify"
+
+
+@pytest.mark.parametrize(
+    ("body", "error"),
+    [
+        (start(JETTON_NOTIFY).coins(1).uint(0b11, 2), "sender: an addr_var"),
+        (start(JETTON_NOTIFY).coins(1).uint(0b101, 3), "sender: an address with anycast"),
+        (start(JETTON_NOTIFY).coins(1).uint(0, 2).uint(1, 1), "forward_payload: a reference"),
+        (start(JETTON_TRANSFER).coins(1).uint(0, 4).uint(1, 1), "custom_payload: a reference"),
+        (Builder().uint(0, 32).uint(1, 7), "comment: 7 bits where whole bytes"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "body",
+)
+def test_errors_say_what_is_wrong(body, error):
+    row = of(body.cell())
+    assert row["error"].startswith(error)
+    assert set(row) == {"opcode", "kind", "error"}
+
+
+def test_bytes_that_are_not_utf8_stay_visible():
+    row = of(snake(bytes(4) + b"a\xffb"))
+    assert row["comment"] == "a\ufffdb"
+    assert "UTF-8" in row["error"]
+    payload = snake(bytes(4) + b"\xc3")
+    row = of(start(JETTON_NOTIFY).coins(3).address(A).uint(1, 1).ref(payload).cell())
+    assert (row["amount"], row["sender"], row["comment"]) == (3, A, "\ufffd")
+
+
+def test_exotic_cells_are_not_read():
+    library = pytoniq.Cell(pytoniq.begin_cell().store_uint(2, 8).store_uint(9, 256).bits, [], 2)
+    inside = pytoniq.begin_cell().store_uint(0, 32).store_ref(library).end_cell()
+    root, comment = said(library.to_boc(), inside.to_boc())
+    assert root == {"error": "an exotic cell where an ordinary one belongs"}
+    assert comment["error"] == "comment: an exotic cell where an ordinary one belongs"
+    assert layouts(inside.to_boc()) == ((1, 264), (2, 296))
+
+
+def test_many_cells_are_read_and_too_many_are_not():
+    text = bytes(4) + b"a" * 26
+    chain = [(text, [at + 1]) for at in range(MAX_CELLS - 1)] + [(b"", [])]
+    (row,) = said(bag(chain))
+    assert len(row["comment"]) == 30 * (MAX_CELLS - 1) - 4
+    (row,) = said(bag([*chain[:-1], (b"", [MAX_CELLS]), (b"", [])]))
+    assert row == {"error": "a bag of 8193 cells: a message has at most 8192"}
+    flood = bag([(b"", [])] * 2**16)
+    assert "65536 cells" in said(flood)[0]["error"]
+    for long in (bytes(MAX_BYTES + 1), flood * 9):
+        assert said(long) == [{"error": "a bag of more than 524288 bytes: no message is as large"}]
+    assert "no message" in said("A" * 10**6)[0]["error"]
+
+
+def test_cells_that_meet_again_are_counted_once():
+    doubled = [(b"", [at + 1] * 4) for at in range(600)] + [(b"x", [])]  # 4^600 ways to the last
+    assert layouts(bag(doubled)) == ((600, 8), (601, 8))
+    assert said(
+        bag([(bytes(4), [1] * 4), *((b"ab", [at + 2] * 4) for at in range(600)), (b"", [])])
+    )
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [(bytes(4), [0])],
+        [(bytes(4), [1]), (b"", [0])],
+        [(bytes(4), [5])],
+        [(b"", [1] * 5), (b"", [])],
+    ],
+    ids=["itself", "backwards", "nowhere", "five"],
+)
+def test_references_that_cannot_be(cells):
+    (row,) = said(bag(cells))
+    assert row["error"].startswith("a broken bag of cells")
+    with pytest.raises(ValueError, match="cell"):
+        layouts(bag(cells))
+
+
+BAGS = [
+    b64decode(body.cell.to_base64())
+    for body in (
+        made_up.comment("a comment that is longer than a cell " * 9),
+        made_up.jetton_transfer(1, 2**100, to=A, response=B, forward=1, text="hello"),
+        made_up.nft_transfer(1, A, B, 5),
+        made_up.bounced(made_up.excess(4)),
+    )
+]
+# Without the checksum, or it would catch every change.
+BARE = [data[:4] + bytes([data[4] & 0xBF]) + data[5:-4] for data in BAGS]
+
+
+def test_bags_without_a_checksum_are_read():
+    assert said(*BARE) == said(*BAGS)
+    assert all("error" not in row for row in said(*BARE))
+
+
+@given(st.lists(st.binary(max_size=200), min_size=1, max_size=20))
+def test_garbage_is_a_row(garbage):
+    magic = bytes.fromhex("b5ee9c72")
+    for row in said(*garbage, *(magic + data for data in garbage)):
+        assert {"error", "kind", "opcode"} & row.keys() or not row
+    said(*(b64encode(data).decode() for data in garbage))
+
+
+@given(st.lists(st.text(max_size=50), min_size=1))
+def test_text_that_is_no_base64_is_a_row(texts):
+    assert all(row["error"] for row in said(*texts))
+
+
+def test_every_beginning_of_a_bag_is_a_row():
+    for data in (*BAGS, *BARE):
+        rows = said(*(data[:end] for end in range(len(data))))
+        assert all(row["error"] for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_flipped_bits_are_rows(seed):
+    rng = Random(seed)
+    flipped = []
+    for data in BARE * 25:
+        broken = bytearray(data)
+        for _ in range(rng.randrange(1, 4)):
+            broken[rng.randrange(len(broken))] ^= 1 << rng.randrange(8)
+        flipped.append(bytes(broken))
+    said(*flipped)
+    refusals = []
+    for data in flipped:
+        try:
+            assert 1 <= len(layouts(data)) <= 2
+        except ValueError as error:
+            refusals.append(str(error))
+    assert all("cell" in refusal or "roots" in refusal for refusal in refusals)
+
+
+def test_flipped_bits_are_found_by_the_checksum():
+    for data in BAGS:
+        rows = said(
+            *(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :] for at in range(20, len(data)))
+        )
+        assert all("Crc32c" in row["error"] for row in rows)
+
+
+# ── frames ───────────────────────────────────────────────────────────────────────────────────────
+
+COLUMNS = {
+    "tx_hash": ["a", "b", "c", "d"],
+    "direction": ["in", "out", "in", None],
+    "position": [None, 0, None, 1],
+    "value": [1, 2, 3, 4],
+    "opcode": [9, 9, 9, 9],
+    "body": [NOTIFY.to_base64(), None, "rubbish", NOTIFY.to_base64()],
+}
+TABLE = pa.table(COLUMNS)
+
+
+def test_pandas_keeps_its_index_and_the_frame_itself():
+    frame = TABLE.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get)
+    frame.index = [5, 5, 1, 0]
+    before = frame.copy()
+    decoded = decode_bodies(frame)
+    assert_frame_equal(frame, before)
+    assert list(decoded) == ["tx_hash", "direction", "position", *READ]
+    assert list(decoded.index) == [5, 5, 1, 0]
+    assert decoded.kind.fillna("").to_list() == ["jetton_notify", "", "", "jetton_notify"]
+    assert decoded.amount.iloc[3] == 2**120 - 1
+    assert decoded.opcode.to_list() == [JETTON_NOTIFY, pd.NA, pd.NA, JETTON_NOTIFY]
+
+
+@pytest.mark.parametrize("rows", [0, 1, 4])
+def test_dtypes_do_not_depend_on_the_rows(rows):
+    frame = TABLE.to_pandas().iloc[4 - rows :]
+    dtypes = decode_bodies(frame)[READ].dtypes.astype(str).to_dict()
+    wide = dict.fromkeys(("opcode", "bounced_opcode", "forward_amount"), "Int64")
+    wide["query_id"] = "decimal128(20, 0)[pyarrow]"
+    wide["amount"] = "decimal128(38, 0)[pyarrow]"
+    assert dtypes == dict.fromkeys(READ, "str") | wide
+
+
+def test_every_eager_engine_gives_the_same_of_its_own_kind():
+    arrow = decode_bodies(TABLE)
+    assert isinstance(arrow, pa.Table)
+    polars = decode_bodies(pl.from_arrow(TABLE))
+    assert isinstance(polars, pl.DataFrame)
+    assert polars.schema["amount"] == pl.Decimal(38, 0)
+    assert polars.to_arrow().to_pylist() == arrow.to_pylist()
+    for frame in (TABLE.to_pandas(), TABLE.to_pandas(types_mapper=pd.ArrowDtype)):
+        table = pa.Table.from_pandas(decode_bodies(frame), preserve_index=False)
+        assert table.drop(["position"]).to_pylist() == arrow.drop(["position"]).to_pylist()
+    assert arrow.column_names == ["tx_hash", "direction", "position", *READ]
+
+
+def test_bodies_of_the_lake_and_other_types_of_columns():
+    column = [b64decode(NOTIFY.to_base64()), None]
+    wanted = decode_bodies(pa.table({"body": [NOTIFY.to_base64(), None]})).to_pylist()
+    for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
+        assert decode_bodies(pa.table({"body_boc": pa.array(column, kind)})).to_pylist() == wanted
+    objects = pd.DataFrame({"body_boc": pd.Series(column, dtype=object)})
+    assert decode_bodies(objects).amount.iloc[0] == 2**120 - 1
+    assert decode_bodies(pl.DataFrame({"body_boc": column})).to_dicts() == wanted
+    for kind in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())):
+        table = pa.table({"body": pa.array([NOTIFY.to_base64(), None], kind)})
+        assert decode_bodies(table).to_pylist() == wanted
+    category = pd.DataFrame({"body": pd.Series([NOTIFY.to_base64(), None], dtype="category")})
+    assert decode_bodies(category).amount.iloc[0] == 2**120 - 1
+    nothing = pd.DataFrame({"body": pd.Series([None, None], dtype=object)})
+    assert decode_bodies(nothing)[READ].isna().all(axis=None)
+
+
+@pytest.mark.parametrize(
+    ("frame", "engine"),
+    [
+        (lambda: pl.from_arrow(TABLE).lazy(), "polars"),
+        (lambda: duckdb.from_arrow(TABLE), "duckdb"),
+        (lambda: dd.from_pandas(TABLE.to_pandas(), npartitions=1), "dask"),
+    ],
+    ids=["polars", "duckdb", "dask"],
+)
+def test_lazy_frames_are_refused_by_name(frame, engine):
+    with pytest.raises(TypeError, match=f"not a lazy one of {engine}: .* collect"):
+        decode_bodies(frame())
+
+
+def test_what_is_no_frame_of_messages_is_refused():
+    with pytest.raises(TypeError, match="as a frame of pandas, polars or pyarrow, not list"):
+        decode_bodies([NOTIFY.to_base64()])
+    with pytest.raises(ValueError, match=r"needs a column body .* the frame has 'tx_hash"):
+        decode_bodies(TABLE.select(["tx_hash"]))
+    with pytest.raises(TypeError, match="base64 text or bytes in the column 'body', not int64"):
+        decode_bodies(pa.table({"body": [1]}))
+    with pytest.raises(TypeError, match="of mixed values"):
+        decode_bodies(pd.DataFrame({"body": pd.Series(["a", 1], dtype=object)}))
+
+
+def test_each_distinct_body_is_read_once(monkeypatch):
+    read = []
+    monkeypatch.setattr("tonframes.bodies.decode.read_body", lambda body: read.append(body) or {})
+    decode_bodies(TABLE)
+    assert sorted(read) == sorted({NOTIFY.to_base64(), "rubbish"})
+
+
+def test_missing_pytoniq_is_told(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pytoniq_core", None)
+    for call, name in (
+        (lambda: decode_bodies(TABLE), "decode_bodies"),
+        (lambda: layouts(""), "layouts"),
+        (lambda: import_fees("", lump_price=0, bit_price=0, cell_price=0), "import_fees"),
+    ):
+        with pytest.raises(ImportError) as caught:
+            call()
+        assert str(caught.value) == f"{name} reads bags of cells: pip install 'tonframes[boc]'"
+
+
+# ── sizes and fees ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_layouts_are_those_of_all_places_of_the_parts():
+    shared, own = Cell(1, 10), Cell(2, 20)
+    body, init = Cell(3, 30, (shared, own)), Cell(4, 40, (shared,))
+    wanted = {
+        usage(shared, own),
+        usage(body),
+        usage(init, own),
+        usage(body, init),
+    }
+    assert set(layouts(body.to_base64(), init.to_base64())) == wanted
+    assert set(layouts(b64decode(body.to_base64()))) == {usage(shared, own), usage(body)}
+    assert layouts(Cell().to_base64()) == ((0, 0), (1, 0))
+    assert layouts(body.to_base64(), body.to_base64()) == ((2, 30), (3, 60))
+
+
+def test_fees_are_rounded_up():
+    body = Cell(0, 1).to_base64()
+    for bit_price, fee in ((0, 5), (1, 6), (65536, 6), (65537, 7)):
+        assert import_fees(body, lump_price=5, bit_price=bit_price, cell_price=0) == {5, fee}
+
+
+def explained(blocks):
+    """Count external messages, and those whose fee follows from the body at known prices."""
+    transactions = tf.undo_gas_exchange(blocks.transactions).set_index("hash")
+    messages = blocks.messages
+    external = (messages.direction == "in") & messages.source.isna() & messages.value.isna()
+    external = messages[external & messages.body.notna()]
+    good = 0
+    for message in external.itertuples():
+        transaction = transactions.loc[message.tx_hash]
+        parts = transaction[list(PARTS.values())].fillna(0).sum()
+        workchain = int(message.destination.partition(":")[0])
+        init = message.init_state_body
+        possible = {
+            fee
+            for row in PRICES
+            if row.workchain == workchain
+            for fee in import_fees(
+                message.body,
+                init if isinstance(init, str) else None,
+                lump_price=row.lump_price,
+                bit_price=row.bit_price,
+                cell_price=row.cell_price,
+            )
+        }
+        good += int(transaction.total_fees) - int(parts) in possible
+    return len(external), good
+
+
+def test_import_fees_of_real_messages(real):
+    counts = []
+    for file in (real / "masterchainBlockShards").glob("*.json"):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("warnings.warn", lambda *_, **__: None)
+            counts.append(explained(tf.parse_blocks(file.read_bytes())))
+    messages, good = map(sum, zip(*counts, strict=True))
+    assert messages >= 37
+    assert good == messages
+
+
+def test_import_fees_of_the_synthetic_chain():
+    messages, good = explained(tf.read_blocks(tf.sample()))
+    assert messages > 100
+    assert good == messages

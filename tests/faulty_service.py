@@ -1,0 +1,423 @@
+"""A service that knows a synthetic chain and does not always tell it: scripted or seeded faults.
+
+The honest answers are those of `tonframes.service`, from a store on the disk; here is only what
+becomes of them on the way. It listens on a real socket.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import threading
+from collections import Counter
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from random import Random
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+from fault_server import FaultServer, answer, error, raw
+
+import tonframes as tf
+from tonframes.client import Client
+from tonframes.client.rate import Clock, Rate
+from tonframes.seqnos import ranges
+from tonframes.service.dialects import DIALECTS, Refusal
+from tonframes.service.rows import HeldRows
+from tonframes.store import Store, digest
+from tonframes.wire import pages, schema
+from tonframes.wire.tables import Tables, in_order, stamped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+    from pathlib import Path
+
+    from faults import Handler, Reply
+
+#: The operations, as they are asked while blocks are fetched.
+SHARDS, TRANSACTIONS = "masterchainBlockShards", "transactionsByMasterchainBlock"
+STATE, INFO = "masterchainBlockShardState", "masterchainInfo"
+#: When the made-up service was asked.
+MOMENT = datetime(2026, 11, 21, 9, 45, tzinfo=UTC)
+#: What does not change while more blocks are appended.
+FIXED = (SHARDS, TRANSACTIONS)
+
+
+# ── the chain ────────────────────────────────────────────────────────────────────────────────────
+
+
+def tables_of(bodies: Iterable[object]) -> Tables:
+    read = [pages.read(schema.BLOCKS_BODY, json.dumps(body).encode()) for body in bodies]
+    return stamped(in_order(pages.blocks_tables(read)), MOMENT)
+
+
+def append(path: Path, bodies: Iterable[Any]) -> None:
+    """Commit bodies of masterchain blocks to a store, as one who made them up."""
+    tables = tables_of(bodies)
+    seqnos = ranges(tables["blocks"]["mc_block_seqno"].to_pylist())
+    store = Store(path)
+    store.claim("-217", "synthetic")
+    store.write_blocks(tables, seqnos, proof="synthetic")
+
+
+def digests(blocks: tf.Blocks, names: Iterable[str] = ("transactions", "messages", "blocks")):
+    """Hash what the tables say, but for the address book: what that holds depends on the pages."""
+    return {name: digest(blocks.arrow(name)) for name in names}
+
+
+# ── the client's side ────────────────────────────────────────────────────────────────────────────
+
+
+class FakeClock(Clock):
+    """Time that passes only by sleeping; `passed` is called whenever it does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.time = 1000.0
+        self.slept: list[float] = []
+        self.passed: Callable[[], object] = lambda: None
+        self._turn = threading.Lock()
+
+    def now(self) -> float:
+        return self.time
+
+    def sleep(self, seconds: float) -> None:
+        super().sleep(0)
+        with self._turn:
+            self.slept.append(seconds)
+            self.time += seconds
+            self.passed()
+
+
+def connect(service: FaultServer, clock: Clock, **options: Any) -> Client:
+    """Make a client that waits on a clock of the test."""
+    client = Client(service.url, **options)
+    client._pursuit._clock = clock
+    client._pursuit._pace = Rate(client.requests_per_second, clock)
+    return client
+
+
+def fetch_in_a_hurry(url: str, store: Path, seqnos: range, page: int) -> None:
+    """Fetch as a process of its own does, but for the waits, which are cut to milliseconds."""
+    from tonframes.client import retry
+    from tonframes.fetch import block
+
+    retry.SHORTEST_BACKOFF, retry.LONGEST_BACKOFF = 0.001, 0.01
+    retry.LONGEST_RETRY_AFTER = 0.01
+    block.FIRST_WAIT, block.LONGEST_WAIT, block.MOST_ROWS = 0.001, 0.01, page
+    with Client(url) as client:
+        tf.fetch_blocks(seqnos, client=client, store=store, progress=False)
+
+
+# ── the service ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class Truth:
+    """A question, the honest answer, and how to ask for others."""
+
+    line: str
+    status: int
+    body: bytes
+    service: Faulty
+    rng: Random
+
+    @property
+    def operation(self) -> str:
+        return urlsplit(self.line).path.rpartition("/")[2]
+
+    def asked(self, name: str) -> int:
+        return int(parse_qs(urlsplit(self.line).query).get(name, ["0"])[0])
+
+    def read(self) -> Any:
+        return json.loads(self.body)
+
+    def other(self, **numbers: int) -> Truth:
+        """Give the honest answer to the same question about other numbers."""
+        query = {name: self.asked(name) for name in ("seqno", "limit", "offset")} | numbers
+        text = "&".join(f"{name}={number}" for name, number in query.items())
+        return self.service.truth(f"{urlsplit(self.line).path}?{text}&sort=asc", self.rng)
+
+
+Fault = "Callable[[Truth], Reply | None]"
+
+
+@dataclass
+class Rule:
+    """A fault, the questions it falls upon, and how many of them are left to it."""
+
+    fault: Fault
+    operation: str
+    asked: Mapping[str, int]
+    times: float
+
+    def falls_upon(self, truth: Truth) -> bool:
+        return (
+            self.times > 0
+            and self.operation in (truth.operation, "")
+            and all(truth.asked(name) == number for name, number in self.asked.items())
+        )
+
+
+class Faulty(FaultServer):
+    """Answers from a store as one of the dialects does, but for the faults that are injected.
+
+    Attributes
+    ----------
+    injecting
+        Whether faults are injected at all: without them a test of theirs must fail.
+    met
+        How many faults were sent.
+    answered
+        How many requests were.
+    alarms
+        What is called when so many requests were answered.
+    """
+
+    def __init__(self, path: Path, dialect: str = "service") -> None:
+        super().__init__()
+        self._operations = DIALECTS[dialect](HeldRows(Store(path), dialect))
+        self._told: dict[str, tuple[int, bytes]] = {}
+        self._rules: list[Rule] = []
+        self._turn = threading.RLock()
+        self._storm: tuple[int, float, list[Fault]] = (0, 0.0, [])
+        self._asked: Counter[str] = Counter()
+        self.otherwise = self._reply
+        self.injecting = True
+        self.met = self.answered = 0
+        self.alarms: dict[int, Callable[[], object]] = {}
+
+    def inject(
+        self, fault: Fault, operation: str = "", *, times: float = float("inf"), **asked: int
+    ) -> None:
+        """Answer with a fault so many times, of an operation and for numbers as given."""
+        self._rules.append(Rule(fault, operation, asked, times))
+
+    def storm(self, seed: int, share: float, faults: list[Fault]) -> None:
+        """Answer with any fault, that share of the times, from now on."""
+        self._storm, self._asked = (seed, share, faults), Counter()
+        self.met = self.answered = 0
+
+    def truth(self, line: str, rng: Random | None = None) -> Truth:
+        """Give the honest answer to a request line."""
+        told = self._told.get(line)
+        if told is None:
+            url = urlsplit(line)
+            try:
+                query = parse_qs(url.query, keep_blank_values=True)
+                told = 200, msgspec.json.encode(self._operations.answer(url.path, query))
+            except Refusal as refusal:
+                told = int(refusal.status), msgspec.json.encode({"error": str(refusal)})
+            if told[0] == 200 and url.path.endswith(FIXED):
+                self._told[line] = told
+        return Truth(line, *told, self, rng or Random(0))
+
+    def _reply(self, handler: Handler) -> None:
+        with self._turn:
+            self.answered += 1
+            reply = self._fault(handler.path) if self.injecting else None
+            self.met += reply is not None
+            truth = self.truth(handler.path)
+            alarm = self.alarms.pop(self.answered, None)
+        if alarm is not None:
+            alarm()
+        (reply or answer(truth.body, truth.status))(handler)
+
+    def _fault(self, line: str) -> Reply | None:
+        seed, share, faults = self._storm
+        if share:
+            # By question and attempt, so that a seed is the same storm whoever comes first.
+            self._asked[line] += 1
+            rng = Random(f"{seed} {self._asked[line]} {line}")
+            return rng.choice(faults)(self.truth(line, rng)) if rng.random() < share else None
+        truth = self.truth(line)
+        for rule in self._rules:
+            if rule.falls_upon(truth) and (reply := rule.fault(truth)) is not None:
+                rule.times -= 1
+                return reply
+        return None
+
+
+# ── faults of what is said ───────────────────────────────────────────────────────────────────────
+# Each takes the truth and gives the reply, or None where it has nothing to spoil.
+
+
+def saying(reply: Reply) -> Fault:
+    """Say this, whatever the truth."""
+    return lambda _: reply
+
+
+def rows(body: Any) -> list[Any]:
+    return body["blocks"] if "blocks" in body else body["transactions"]
+
+
+def changed(change: Callable[[list[Any], Random], list[Any]]) -> Fault:
+    """Answer 200 with rows changed; where that changes nothing, there is no fault."""
+
+    def fault(truth: Truth) -> Reply | None:
+        if truth.status != 200 or truth.operation == INFO:
+            return None
+        body = truth.read()
+        name = "blocks" if "blocks" in body else "transactions"
+        told = change(list(body[name]), truth.rng)
+        return None if told == body[name] else telling(body | {name: told})
+
+    return fault
+
+
+def telling(body: object) -> Reply:
+    return answer(json.dumps(body).encode())
+
+
+def lose(place: int) -> Fault:
+    """Leave out the row at a place."""
+    return changed(lambda rows, _: [row for i, row in enumerate(rows) if i != place % len(rows)])
+
+
+def lose_if(condition: Callable[[Any], bool]) -> Fault:
+    """Leave out the first row of a kind."""
+
+    def change(rows: list[Any], _: Random) -> list[Any]:
+        found = [i for i, row in enumerate(rows) if condition(row)][:1]
+        return [row for i, row in enumerate(rows) if i not in found]
+
+    return changed(change)
+
+
+def prefix(length: int) -> Fault:
+    return changed(lambda rows, _: rows[:length])
+
+
+lose_any = changed(lambda rows, rng: _without(rows, rng.randrange(len(rows))) if rows else rows)
+prefix_any = changed(lambda rows, rng: rows[: rng.randrange(len(rows))] if rows else rows)
+shuffled = changed(lambda rows, rng: rng.sample(rows, len(rows)))
+twice = changed(lambda rows, rng: [*rows, *rng.sample(rows, min(1, len(rows)))])
+empty = changed(lambda *_: [])
+
+
+def twice_otherwise(truth: Truth) -> Reply | None:
+    """Add a row once more, with another content under the same key."""
+
+    def change(rows: list[Any], _: Random) -> list[Any]:
+        key = "rand_seed" if "rand_seed" in rows[0] else "trace_id"
+        return [*rows, rows[0] | {key: "A" * 43 + "="}]
+
+    return changed(change)(truth)
+
+
+def of_another(distance: int) -> Fault:
+    """Answer for another masterchain block."""
+
+    def fault(truth: Truth) -> Reply | None:
+        other = truth.other(seqno=truth.asked("seqno") + distance)
+        return answer(other.body, other.status) if truth.operation in FIXED else None
+
+    return fault
+
+
+def moved(truth: Truth) -> Reply | None:
+    """Move all rows by one between two pages: one comes twice, one not at all."""
+    offset = truth.asked("offset")
+    if truth.status != 200 or not offset:
+        return None
+    other = truth.other(offset=offset - 1).read()
+    return telling(truth.read() | {name: other[name] for name in other})
+
+
+def first_page_again(truth: Truth) -> Reply | None:
+    other = truth.other(offset=0)
+    return answer(other.body) if truth.asked("offset") else None
+
+
+def absent(truth: Truth) -> Reply | None:
+    """Say that there is nothing, as a database does that was interrupted before the first row."""
+    if truth.status != 200:
+        return None
+    if truth.operation == TRANSACTIONS:
+        return error(f"masterchain block {truth.asked('seqno')} not found", 404)
+    return error("blocks not found", 404)
+
+
+# ── faults on the way ────────────────────────────────────────────────────────────────────────────
+
+HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
+GZIP = HEAD + b"Content-Encoding: gzip\r\n"
+PAGE = b"<!DOCTYPE html><html><style>p{}</style><h1>We are ill</h1></html>"
+
+
+def sized(body: bytes, size: int | None = None, head: bytes = HEAD) -> bytes:
+    return head + b"Content-Length: %d\r\n\r\n" % (size or len(body)) + body
+
+
+def _of_body(make: Callable[[bytes], Reply]) -> Fault:
+    return lambda truth: make(truth.body)
+
+
+#: Faults that pass, by name; each is of the row of the matrix that it is called after.
+PASSING: dict[str, Fault] = {
+    "F01 429": saying(error("Ratelimit exceed", 429)),
+    "F02 429 with Retry-After": saying(error("Ratelimit exceed", 429, Retry_After="2")),
+    "F02 429 with a date": saying(
+        error("Ratelimit exceed", 429, Retry_After="Fri, 13 Feb 2015 23:31:37 GMT")
+    ),
+    "F03 Retry-After abc": saying(error("Ratelimit exceed", 429, Retry_After="abc")),
+    "F03 Retry-After -5": saying(error("Ratelimit exceed", 429, Retry_After="-5")),
+    "F03 Retry-After 1.5": saying(error("Ratelimit exceed", 429, Retry_After="1.5")),
+    "F05 429 of the gateway": saying(
+        answer(b'{"ok":false,"result":"Ratelimit exceed","code":429}', 429)
+    ),
+    "F05 429 as text": saying(answer(b"Ratelimit exceed", 429)),
+    "F05 429 as HTML": saying(answer(b"<html>Ratelimit exceed</html>", 429)),
+    "F06 500": saying(error("internal server error: query timeout 3s", 500)),
+    "F06 502 as HTML": saying(answer(PAGE, 502)),
+    "F06 503": saying(answer(b"", 503)),
+    "F06 504": saying(answer(PAGE, 504)),
+    "F06 520": saying(answer(PAGE, 520)),
+    "F06 524": saying(answer(PAGE, 524)),
+    "F09 422 of the database": saying(error("timeout: context deadline exceeded", 422)),
+    "F27 closed before the status": saying(raw()),
+    "F27 reset before the status": saying(raw(end="reset")),
+    "F27 half a header": saying(raw(HEAD[:30])),
+    "F27 reset in the body": _of_body(
+        lambda body: raw(sized(body[: len(body) // 2], len(body)), end="reset")
+    ),
+    "F27 closed in the body": _of_body(lambda body: raw(sized(body[: len(body) // 2], len(body)))),
+    "F27 cut without a length": _of_body(lambda body: raw(HEAD + b"\r\n" + body[:-2])),
+    "F27 cut chunk": _of_body(
+        lambda body: raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body), body[:-9])
+    ),
+    "F28 gzip cut": _of_body(lambda body: raw(sized(gzip.compress(body, 1)[:-12], head=GZIP))),
+    "F28 gzip corrupt": _of_body(lambda body: raw(sized(_crc(gzip.compress(body, 1)), head=GZIP))),
+    "F28 plain text called gzip": _of_body(lambda body: raw(sized(body, head=GZIP))),
+    "F31 HTML": saying(answer(PAGE, Content_Type="text/html")),
+    "F31 no body": saying(answer(b"")),
+    "F31 null": saying(answer(b"null")),
+    "F31 a list": saying(answer(b"[]")),
+    "F31 {}": saying(answer(b"{}")),
+    "F32 NaN": _of_body(lambda body: answer(body[:-1] + b',"x":NaN}')),
+    "F32 bad UTF-8": _of_body(lambda body: answer(b"\xff" + body)),
+    "F32 a byte order mark": _of_body(lambda body: answer(b"\xef\xbb\xbf" + body)),
+    "F32 deep": saying(answer(b"[" * 100_000)),
+}
+
+
+def _crc(packed: bytes) -> bytes:
+    return packed[:-6] + bytes(b ^ 1 for b in packed[-6:-3]) + packed[-3:]
+
+
+def _without(rows: list[Any], place: int) -> list[Any]:
+    return rows[:place] + rows[place + 1 :]
+
+
+#: Answers of status 200 that are not whole, or not about the question.
+LYING: dict[str, Fault] = {
+    "F13 absent": absent,
+    "F16 one row lost": lose_any,
+    "F16 a prefix": prefix_any,
+    "F16 no rows": empty,
+    "F18 rows moved": moved,
+    "F18 the first page again": first_page_again,
+    "F22 of the next one": of_another(1),
+    "F22 of the one before": of_another(-1),
+}

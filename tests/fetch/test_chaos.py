@@ -1,0 +1,74 @@
+"""F54: a third of all answers is faulty, the process is killed again and again, nothing is lost."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from random import Random
+from threading import Timer
+
+import pytest
+from faulty_service import (
+    LYING,
+    PASSING,
+    Faulty,
+    append,
+    digests,
+    fetch_in_a_hurry,
+    shuffled,
+    twice,
+    twice_otherwise,
+)
+
+import tonframes as tf
+from tonframes.store import Store
+
+SEEDS = int(os.environ.get("SOAK_SEEDS", "20"))
+FIRST = 90_000_150
+SEQNOS = range(FIRST, FIRST + 400)  # four rounds of a split and a merge, of two shards and of three
+SHARE = 0.35
+#: As many that lie as fail.
+FAULTS = [*PASSING.values(), *[*LYING.values(), shuffled, twice, twice_otherwise] * 4]
+#: Answers after which the process may be killed; undisturbed it takes some 900.
+KILLS = range(30, 1000)
+
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["tonframes"])
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    path = tmp_path_factory.mktemp("chain") / "truth"
+    append(path, tf.synthetic_blocks(401, seed=1, first_seqno=FIRST, transactions_per_block=5))
+    return path, digests(tf.read_blocks(path, SEQNOS))
+
+
+@pytest.fixture(scope="module")
+def service(chain):
+    with Faulty(chain[0]) as service:
+        yield service
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_nothing_is_lost_or_doubled_whatever_happens(service, chain, tmp_path, seed):
+    rng = Random(seed)
+    service.storm(seed, SHARE, FAULTS)
+    page = 1000 if seed % 5 else 4
+    processes = []
+
+    def kill() -> None:
+        # Some time after an answer, so that decoding and committing are hit as well.
+        Timer(rng.uniform(0, 0.1), processes[-1].kill).start()
+
+    service.alarms = dict.fromkeys(rng.sample(KILLS, rng.randint(1, 3)), kill)
+    while not processes or processes[-1].exitcode:
+        assert len(processes) < 20
+        arguments = (service.url, tmp_path / "store", SEQNOS, page)
+        processes.append(context.Process(target=fetch_in_a_hurry, args=arguments))
+        processes[-1].start()
+        processes[-1].join()
+    assert -signal.SIGKILL in [process.exitcode for process in processes]
+    assert service.met > SHARE / 2 * service.answered
+    assert Store(tmp_path / "store").held() == (SEQNOS,)
+    assert digests(tf.read_blocks(tmp_path / "store")) == chain[1]

@@ -1,0 +1,377 @@
+"""Fetching over real sockets: what comes is what the service's store holds."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from datetime import timedelta
+from urllib.parse import parse_qs, urlsplit
+
+import pyarrow as pa
+import pytest
+from fault_server import FaultServer, answer
+from pandas.testing import assert_frame_equal
+
+import tonframes as tf
+from tonframes.fetch import block as of_seqno
+from tonframes.fetch import default_store
+from tonframes.store import Store
+from tonframes.wire import pages, schema
+from tonframes.wire.tables import in_order
+
+FIRST = 90_000_000
+SEQNOS = range(FIRST + 55, FIRST + 65)
+NOBODY = "0:" + "0" * 63 + "1"
+
+
+@pytest.fixture(params=["service", "specification"])
+def service(request):
+    with tf.serve(tf.sample(), dialect=request.param) as url:
+        yield url, request.param
+
+
+@pytest.fixture
+def client(service):
+    with tf.Client(service[0]) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def addresses():
+    return list(tf.read_accounts(tf.sample()).accounts.address)
+
+
+def entries(blocks):
+    """Address book entries that both sides have: which they are depends on the question."""
+    return dict(zip(blocks.address_book.address, blocks.address_book.entry, strict=True))
+
+
+# ── blocks ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
+def test_what_is_fetched_from_a_store_is_what_the_store_holds(service, client, tmp_path, kept):
+    fetched = tf.fetch_blocks(SEQNOS, client=client, store=tmp_path / "s" if kept else None)
+    held = tf.read_blocks(tf.sample(), SEQNOS)
+    shown = ["transactions", "messages", *(["blocks"] if service[1] == "service" else [])]
+    for name in shown:
+        assert fetched.arrow(name).equals(held.arrow(name)), name
+        assert_frame_equal(fetched.frame(name), held.frame(name))
+    assert fetched.seqnos == held.seqnos == (SEQNOS,)
+    book = entries(fetched)
+    assert book
+    assert book.items() <= entries(held).items()
+
+
+def test_the_whole_sample_comes_back(client, tmp_path):
+    everything = range(FIRST, FIRST + 120)
+    fetched = tf.fetch_blocks(everything, client=client, store=tmp_path)
+    held = tf.read_blocks(tf.sample())
+    for name in ("transactions", "messages"):
+        assert fetched.arrow(name).equals(held.arrow(name)), name
+
+
+def test_only_what_the_store_lacks_is_asked_for(client, tmp_path):
+    tf.fetch_blocks(SEQNOS[2:5], client=client, store=tmp_path)
+    before = client.statistics.requests
+    tf.fetch_blocks(SEQNOS[2:5], client=client, store=tmp_path)
+    assert client.statistics.requests == before
+    tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    assert Store(tmp_path).held() == (SEQNOS,)
+
+
+def test_seqnos_in_any_order_and_twice(client):
+    blocks = tf.fetch_blocks([FIRST + 9, FIRST + 3, FIRST + 9], client=client, store=None)
+    assert blocks.seqnos == (range(FIRST + 3, FIRST + 4), range(FIRST + 9, FIRST + 10))
+    assert list(blocks.transactions.mc_block_seqno.unique()) == [FIRST + 3, FIRST + 9]
+
+
+def test_pages_are_turned_until_one_is_not_full(client, monkeypatch):
+    monkeypatch.setattr(of_seqno, "MOST_ROWS", 7)
+    fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
+    assert client.statistics.requests > 30
+    held = tf.read_blocks(tf.sample(), SEQNOS)
+    assert fetched.arrow("transactions").equals(held.arrow("transactions"))
+    assert fetched.arrow("messages").equals(held.arrow("messages"))
+
+
+def test_a_page_that_is_just_full(client, monkeypatch):
+    # 25 transactions a block: the fifth page of 5 is full, and what follows it is the end.
+    monkeypatch.setattr(of_seqno, "MOST_ROWS", 5)
+    fetched = tf.fetch_blocks(SEQNOS[:2], client=client, store=None)
+    assert len(fetched.transactions) == 50
+
+
+def test_a_seqno_that_is_not_there(client, tmp_path):
+    with pytest.raises(tf.RequestError) as caught:
+        tf.fetch_blocks(range(FIRST + 118, FIRST + 122), client=client, store=tmp_path)
+    assert caught.value.status == 404
+    assert str(FIRST + 120) in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("seqnos", "error"),
+    [
+        (range(0), ValueError),
+        ([], ValueError),
+        ([0], ValueError),
+        ([2**31], ValueError),
+        ([1.0], TypeError),
+        ([True], TypeError),
+        ("100:150", TypeError),
+        (5, TypeError),
+    ],
+)
+def test_wrong_seqnos_are_refused_before_anything_is_sent(client, seqnos, error):
+    with pytest.raises(error):
+        tf.fetch_blocks(seqnos, client=client, store=None)
+    assert client.statistics.requests == 0
+
+
+def test_a_client_that_is_none():
+    with pytest.raises(TypeError, match="client is a Client"):
+        tf.fetch_blocks([5], client="online", store=None)
+
+
+# ── answers that are not about the question, or do not add up ────────────────────────────────────
+
+
+@contextmanager
+def answering(respond):
+    """Give a client of a service that answers each path as `respond` says."""
+    with FaultServer() as server, tf.Client(server.url) as client:
+        server.otherwise = lambda handler: answer(json.dumps(respond(handler.path)).encode())(
+            handler
+        )
+        yield client
+
+
+def test_rows_of_another_masterchain_block_are_refused():
+    six = {"transactions": tf.synthetic_blocks(1, first_seqno=6)[0]["transactions"]}
+    with answering(lambda _: six) as c:
+        with pytest.raises(tf.DecodeError, match=r"mc_block_seqno: expected 5, as asked, found 6"):
+            tf.fetch_blocks([5], client=c, store=None)
+        assert c.statistics.retries > 0
+
+
+def test_transactions_that_blocks_do_not_count_are_missed(monkeypatch):
+    monkeypatch.setattr(of_seqno, "FIRST_WAIT", 0.001)
+    made = tf.synthetic_blocks(1, first_seqno=5)[0]
+
+    def respond(path):
+        if "masterchainBlockShards" in path:
+            return {"blocks": made["blocks"]}
+        return {"transactions": made["transactions"][1:], "address_book": {}}
+
+    with answering(respond) as c:
+        with pytest.raises(
+            tf.IncompleteError, match="count 25 transactions, and 24 came"
+        ) as caught:
+            tf.fetch_blocks([5], client=c, store=None)
+        assert caught.value.missing == (range(5, 6),)
+        assert c.statistics.requests == 2 * of_seqno.ATTEMPTS
+
+
+# ── accounts ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_accounts_come_in_the_order_asked_with_what_nobody_knows(client, addresses):
+    asked = [addresses[7], NOBODY, addresses[3]]
+    accounts = tf.fetch_accounts(asked, client=client, store=None).accounts
+    assert list(accounts.address) == asked
+    assert list(accounts.found) == [True, False, True]
+    assert accounts.balance.isna().to_list() == [False, True, False]
+    assert accounts.fetched_at.notna().all()
+
+
+def test_states_are_those_that_the_store_holds(client, addresses):
+    fetched = tf.fetch_accounts(addresses, client=client, store=None)
+    held = tf.read_accounts(tf.sample(), addresses)
+    for name in ("accounts", "address_book", "metadata"):
+        mine = fetched.frame(name).drop(columns="fetched_at").sort_values("address")
+        theirs = held.frame(name).drop(columns="fetched_at").sort_values("address")
+        theirs = theirs[theirs.address.isin(mine.address)]
+        assert_frame_equal(mine.reset_index(drop=True), theirs.reset_index(drop=True))
+    assert len(fetched.accounts) == 300
+    assert client.statistics.requests == 4
+
+
+def test_spellings_of_one_account_are_one_row(client, addresses):
+    from tonframes.addresses import to_friendly
+
+    raw = addresses[5]
+    asked = [to_friendly(raw), raw.lower(), to_friendly(raw, bounceable=False), raw]
+    assert list(tf.fetch_accounts(asked, client=client, store=None).accounts.address) == [raw]
+
+
+def test_states_are_taken_from_the_store_while_they_are_young(client, addresses, tmp_path):
+    def ask(n, **options):
+        before = client.statistics.requests
+        states = tf.fetch_accounts(addresses[:n], client=client, store=tmp_path, **options)
+        assert list(states.accounts.address) == addresses[:n]
+        assert states.accounts.found.all()
+        assert len(states.address_book) >= n
+        return client.statistics.requests - before
+
+    assert ask(3, include_boc=False) == 2  # and which network it is
+    assert ask(3, include_boc=False, max_age="1h") == 0
+    assert ask(5, include_boc=False, max_age=timedelta(hours=1)) == 1
+    assert ask(3, max_age="1h") == 1  # now with code and data
+    assert ask(3, max_age="1h") == 0
+    assert ask(3, max_age="0s") == 1
+    assert ask(3) == 1
+
+
+def test_code_and_data_only_if_asked_for(client, addresses):
+    states = tf.fetch_accounts(addresses[:9], include_boc=False, client=client, store=None)
+    assert states.accounts.code_boc.isna().all()
+    assert not states.accounts.with_boc.any()
+    states = tf.fetch_accounts(addresses[:9], client=client, store=None)
+    assert states.accounts.code_boc.notna().any()
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "text"),
+    [
+        ([], ValueError, "no addresses"),
+        ([""], ValueError, "position 0"),
+        (["0:" + "A" * 64, "nonsense"], ValueError, "position 1"),
+        ("0:" + "A" * 64, TypeError, "list"),
+    ],
+)
+def test_wrong_addresses_are_named_before_anything_is_sent(client, asked, error, text):
+    with pytest.raises(error, match=text):
+        tf.fetch_accounts(asked, client=client, store=None)
+    assert client.statistics.requests == 0
+
+
+def test_an_account_that_nobody_asked_for_is_refused(addresses):
+    stranger = {"accounts": [{"address": NOBODY}], "address_book": {}, "metadata": {}}
+    with answering(lambda _: stranger) as c:  # noqa: SIM117
+        with pytest.raises(tf.DecodeError, match=r"\$.accounts\[0\].address: expected one of"):
+            tf.fetch_accounts(addresses[:1], client=c, store=None)
+
+
+def test_a_service_that_spells_addresses_in_lower_case(addresses):
+    state = {"address": addresses[0].lower(), "balance": "5", "status": "active"}
+    lower = {"accounts": [state], "address_book": {}, "metadata": {}}
+    with answering(lambda _: lower) as c:
+        accounts = tf.fetch_accounts(addresses[:1], client=c, store=None).accounts
+    assert list(accounts.address) == addresses[:1]
+    assert list(accounts.balance) == [5]
+
+
+def test_states_that_came_before_an_error_are_kept(addresses, tmp_path, monkeypatch):
+    monkeypatch.setattr("tonframes.fetch.accounts.BATCH", 100)
+    answers = iter(range(3))
+
+    def respond(path):
+        if "masterchainInfo" in path:
+            return {"last": {"seqno": 5, "global_id": -217}}
+        if next(answers, None) is None:
+            return {"accounts": 5}
+        asked = parse_qs(urlsplit(path).query)["address"]
+        return {"accounts": [{"address": a, "balance": "7"} for a in asked]}
+
+    with answering(respond) as c, pytest.raises(tf.DecodeError) as caught:
+        tf.fetch_accounts(addresses, client=c, store=tmp_path)
+    assert len(caught.value.partial.accounts) == 270
+    assert caught.value.missing == tuple(addresses[270:])
+    assert list(tf.read_accounts(tmp_path, addresses[:270]).accounts.balance) == [7] * 270
+
+
+def test_an_answer_to_another_question_is_asked_for_again(addresses):
+    asked = []
+
+    def respond(path):
+        asked.append(parse_qs(urlsplit(path).query)["address"])
+        mixed_up = asked[0] if len(asked) == 2 else asked[-1]
+        return {"accounts": [{"address": a, "balance": "7"} for a in mixed_up]}
+
+    with answering(respond) as c:
+        states = tf.fetch_accounts(addresses[:150], client=c, store=None).accounts
+    assert states.found.all()
+    assert len(asked) == 3
+
+
+@pytest.mark.parametrize("age", ["banana", "-1h", 5, "nat"])
+def test_an_age_that_is_none(client, addresses, tmp_path, age):
+    with pytest.raises(ValueError, match="max_age is a time such as"):
+        tf.fetch_accounts(addresses[:1], max_age=age, client=client, store=tmp_path)
+
+
+def test_what_came_before_the_end_of_the_chain_is_kept(client, tmp_path):
+    with pytest.raises(tf.RequestError, match="is not indexed yet") as caught:
+        tf.fetch_blocks(range(FIRST + 110, FIRST + 130), client=client, store=tmp_path)
+    assert caught.value.missing == (range(FIRST + 120, FIRST + 130),)
+    assert caught.value.partial.seqnos == (range(FIRST + 110, FIRST + 120),)
+    assert Store(tmp_path).held() == (range(FIRST + 110, FIRST + 120),)
+
+
+def test_a_part_is_committed_when_it_is_old(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("tonframes.fetch.blocks.OLDEST", 0.0)
+    tf.fetch_blocks(SEQNOS[:3], client=client, store=tmp_path)
+    assert len(Store(tmp_path).files("transactions")) == 3
+
+
+# ── offline, and which store ─────────────────────────────────────────────────────────────────────
+
+
+def test_offline_reads_the_store_and_opens_no_socket(client, addresses, tmp_path, monkeypatch):
+    tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    tf.fetch_accounts(addresses[:2], client=client, store=tmp_path)
+    monkeypatch.setattr("socket.socket", None)
+    assert tf.fetch_blocks(SEQNOS, client="offline", store=tmp_path).seqnos == (SEQNOS,)
+    states = tf.fetch_accounts(addresses[:2], client="offline", store=tmp_path, max_age="0s")
+    assert states.accounts.found.all()
+    with pytest.raises(tf.MissingError) as blocks:
+        tf.fetch_blocks(range(FIRST + 60, FIRST + 70), client="offline", store=tmp_path)
+    assert blocks.value.missing == (range(FIRST + 65, FIRST + 70),)
+    with pytest.raises(tf.MissingError) as accounts:
+        tf.fetch_accounts([addresses[0], NOBODY], client="offline", store=tmp_path)
+    assert accounts.value.missing == (NOBODY,)
+    with pytest.raises(tf.MissingError):
+        tf.fetch_blocks(SEQNOS, client="offline", store=None)
+
+
+def test_the_default_store_is_one_per_service(client, addresses, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv("TONFRAMES_STORE", raising=False)
+    tf.fetch_blocks(SEQNOS[:1], client=client)
+    place = default_store(client.base_url)
+    assert place.parent == tmp_path / "tonframes"
+    assert Store(place).held() == (SEQNOS[:1],)
+    monkeypatch.setenv("TONFRAMES_STORE", str(tmp_path / "elsewhere"))
+    tf.fetch_accounts(addresses[:1], client=client)
+    assert Store(tmp_path / "elsewhere").network == "-217"
+
+
+def test_a_store_of_another_network_is_refused_before_blocks_are_asked_for(client, tmp_path):
+    Store(tmp_path).claim("mainnet", "https://toncenter.com")
+    with pytest.raises(tf.StoreError, match="of the network mainnet, and http"):
+        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    assert client.statistics.requests == 1
+
+
+def test_the_footer_says_how_it_was_shown_that_nothing_is_missing(service, client, tmp_path):
+    tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    store = Store(tmp_path)
+    proofs = {store.footer(file).proof for file in store.files("transactions").values()}
+    assert proofs == {{"service": "chain", "specification": "links"}[service[1]]}
+
+
+def test_a_store_that_speaks_no_blocks_cannot_speak_as_a_deployed_service(tmp_path):
+    read = [
+        pages.read(schema.BLOCKS_BODY, json.dumps({"transactions": b["transactions"]}).encode())
+        for b in tf.synthetic_blocks(1, first_seqno=5)
+    ]
+    tables = in_order(pages.blocks_tables(read))
+    assert isinstance(tables["transactions"], pa.Table)
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    store.write_blocks(tables, [range(5, 6)], proof="")
+    with pytest.raises(tf.StoreError, match="blocks"), tf.serve(tmp_path, dialect="service"):
+        pass
+    with tf.serve(tmp_path) as url, tf.Client(url) as client:
+        fetched = tf.fetch_blocks([5], client=client, store=None)
+    assert fetched.arrow("transactions").equals(tables["transactions"])

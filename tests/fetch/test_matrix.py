@@ -1,0 +1,802 @@
+"""The fault matrix, row by row: what is promised when the service, the way or the disk fails.
+
+`ROWS` says where each row is shown. Most are shown here, by fetching from a service that has the
+fault; the oracle is the digest of each table of an undisturbed run. Every one of these cases runs
+a second time with the fault left out, and then has to fail: so the fault was met.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from fault_server import answer, error, raw
+from faulty_service import (
+    HEAD,
+    INFO,
+    LYING,
+    PAGE,
+    PASSING,
+    SHARDS,
+    STATE,
+    TRANSACTIONS,
+    FakeClock,
+    Faulty,
+    absent,
+    append,
+    changed,
+    connect,
+    digests,
+    empty,
+    first_page_again,
+    lose,
+    lose_if,
+    moved,
+    of_another,
+    prefix,
+    saying,
+    shuffled,
+    sized,
+    twice,
+    twice_otherwise,
+)
+
+import tonframes as tf
+from tonframes.fetch import block as asking
+from tonframes.seqnos import spell, subtract
+from tonframes.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tonframes.client import Client
+
+FIRST = 90_000_080
+LAST = FIRST + 39
+#: Crosses a border of files at ….100; a shard splits after ….104.
+SEQNOS = range(FIRST + 15, FIRST + 30)
+#: The masterchain block that faults fall upon: of five blocks, one without transactions.
+HIT = FIRST + 26
+KEY = "SECRET_key-0123456789abcdef"
+
+
+@pytest.fixture(scope="session")
+def chain(tmp_path_factory):
+    path = tmp_path_factory.mktemp("chain") / "truth"
+    append(path, tf.synthetic_blocks(40, seed=3, first_seqno=FIRST, transactions_per_block=6))
+    return path
+
+
+@cache
+def truth(chain: Path, runs: tuple[range, ...]) -> dict[str, str]:
+    return digests(tf.read_blocks(chain, [seqno for run in runs for seqno in run]))
+
+
+@dataclass
+class Lab:
+    """A service with faults, a client of it whose waits take no time, and a store."""
+
+    chain: Path
+    service: Faulty
+    client: Client
+    clock: FakeClock
+    store: Path
+
+    def fetch(self, seqnos=SEQNOS, **options) -> tf.Blocks:
+        # Without the fault a case fails anyway: what is kept then makes no difference.
+        store = self.store if self.service.injecting else None
+        given = {"client": self.client, "store": store, "progress": False} | options
+        return tf.fetch_blocks(seqnos, **given)
+
+    def truth(self, *runs: range) -> dict[str, str]:
+        return truth(self.chain, runs)
+
+    def comes_whole(self, seqnos=SEQNOS, **options) -> None:
+        assert digests(self.fetch(seqnos, **options)) == self.truth(seqnos)
+
+    def fails(self, kind: type[tf.TonframesError], match: str, *missing: range):
+        """Fail as promised, keep the rest, and come whole once the fault is over."""
+        with pytest.raises(kind, match=match) as caught:
+            self.fetch()
+        there = subtract([SEQNOS], missing)
+        failure = caught.value
+        assert type(failure) is kind
+        assert failure.missing == missing
+        assert Store(self.store).held() == there
+        if there:
+            assert failure.partial.seqnos == there
+            assert digests(failure.partial) == self.truth(*there)
+        told = " ".join([*failure.__notes__])
+        assert f"missing: {spell(missing)}. To go on, call fetch_blocks again" in told
+        assert self.service.met
+        self.service.injecting = False
+        self.comes_whole(store=self.store)
+        return failure
+
+
+@pytest.fixture
+def lab(chain, tmp_path):
+    clock = FakeClock()
+    with Faulty(chain) as service, connect(service, clock) as client:
+        yield Lab(chain, service, client, clock, tmp_path / "store")
+
+
+# ── the cases ────────────────────────────────────────────────────────────────────────────────────
+
+CASES: dict[str, Callable[[Lab], object]] = {}
+
+
+def case(*names: str):
+    def register(function):
+        CASES.update(dict.fromkeys(names, function))
+        return function
+
+    return register
+
+
+def passes(row: str, lab: Lab) -> None:
+    """What fails, in every operation, ends in the whole."""
+    faults = [fault for name, fault in PASSING.items() if name.startswith(row)]
+    for seqno, fault in zip(SEQNOS, faults, strict=False):
+        for operation in (SHARDS, TRANSACTIONS):
+            lab.service.inject(fault, operation, times=2, seqno=seqno)
+        for operation in (STATE, INFO):
+            lab.service.inject(fault, operation, times=1)
+    lab.comes_whole()
+    assert lab.service.met == 6 * len(faults)
+
+
+CASES |= {f"{row} passes": partial(passes, row) for row in sorted({name[:3] for name in PASSING})}
+
+
+def is_seen_through(fault, lab: Lab) -> None:
+    """What is not whole under status 200 is asked for again, though it be the same twice."""
+    lab.service.inject(fault, SHARDS, seqno=HIT, times=2)
+    lab.service.inject(fault, TRANSACTIONS, seqno=HIT - 8, times=2)
+    lab.comes_whole()
+    assert lab.service.met == 4
+
+
+def is_seen_through_in_the_state(fault, lab: Lab) -> None:
+    lab.service.inject(fault, STATE, times=2)
+    lab.comes_whole()
+    assert lab.service.met == 2
+
+
+for name, fault in LYING.items():
+    if "F18" not in name:
+        CASES[f"{name}, then told"] = partial(is_seen_through, fault)
+    if "F16" in name:
+        CASES[f"{name} in the state, then told"] = partial(is_seen_through_in_the_state, fault)
+
+
+@case("F21 rows in any order")
+def any_order(lab):
+    lab.service.inject(shuffled)
+    lab.comes_whole()
+    assert lab.service.met > 20
+
+
+TIP, EDGE = range(SEQNOS.start, HIT), range(HIT, SEQNOS.stop)
+ALONE = range(HIT, HIT + 1)
+
+
+def for_ever(reply, kind: type[tf.TonframesError], match: str, lab: Lab) -> None:
+    """An answer that never comes ends the run; what is before it is kept."""
+    lab.service.inject(saying(reply), SHARDS, seqno=HIT)
+    lab.fails(kind, match, EDGE)
+
+
+NAMED = f"{SHARDS} of seqno {HIT} "
+CASES |= {
+    name: partial(for_ever, reply, kind, match)
+    for name, reply, kind, match in [
+        (
+            "F04 429 for ever",
+            error("Ratelimit exceed", 429),
+            tf.RequestError,
+            rf"{NAMED}.*status 429, Ratelimit exceed; \d+ attempts in .* waiting; pass api_key",
+        ),
+        ("F07 500 for ever", answer(PAGE, 500), tf.RequestError, f"{NAMED}.*500, We are ill; "),
+        (
+            "F08 a limit that is not allowed",
+            error("limit is not allowed: 1001 > 1000", 500),
+            tf.RequestError,
+            f"{NAMED}.*; 1 attempt in",
+        ),
+        ("F11 401", error("no such key", 401), tf.RequestError, f"{NAMED}.*; 1 attempt .*the key"),
+        ("F11 403", error("no", 403), tf.RequestError, f"{NAMED}.*; 1 attempt .*network"),
+        ("F27 resets for ever", raw(end="reset"), tf.RequestError, f"{NAMED}.*reset by peer"),
+        ("F31 HTML for ever", answer(PAGE), tf.RequestError, f"{NAMED}.*with a page: We are ill"),
+        (
+            "F36 a redirect",
+            answer(b"", 302, Location="https://other.example/x"),
+            tf.RequestError,
+            f"{NAMED}.*other.example",
+        ),
+    ]
+}
+
+
+@case("F31 {} for ever", "F32 no JSON for ever")
+def no_rows_for_ever(lab):
+    lab.service.inject(saying(answer(b"{}")), SHARDS, seqno=HIT)
+    failure = lab.fails(tf.DecodeError, '"transactions" or "blocks"', EDGE)
+    assert NAMED in failure.__notes__[0]
+
+
+@case("F02 Retry-After is waited for")
+def retry_after(lab):
+    lab.service.inject(saying(error("x", 429, Retry_After="7")), TRANSACTIONS, seqno=HIT, times=1)
+    lab.comes_whole()
+    assert max(lab.clock.slept, default=0) >= 7
+
+
+@case("F13 a hole for ever")
+def hole(lab):
+    lab.service.inject(absent, SHARDS, seqno=HIT)
+    lab.fails(tf.IncompleteError, f"{HIT} .*it is a hole: absent, while {LAST} is there", ALONE)
+
+
+@case("F13 a hole among transactions for ever")
+def hole_of_transactions(lab):
+    lab.service.inject(absent, TRANSACTIONS, seqno=HIT)
+    lab.fails(tf.IncompleteError, f"masterchain block {HIT} .*hole", ALONE)
+
+
+@case("F13 two holes for ever")
+def holes(lab):
+    edges = (SEQNOS[0], SEQNOS[-1])
+    for seqno in edges:
+        lab.service.inject(absent, SHARDS, seqno=seqno)
+    lab.fails(tf.IncompleteError, "and 1 more", *(range(n, n + 1) for n in edges))
+
+
+@case("F13 the state of the shards is absent at first")
+def no_state(lab):
+    lab.service.inject(absent, STATE, times=3)
+    lab.comes_whole()
+    assert lab.service.met == 3
+    proofs = {
+        Store(lab.store).footer(f).proof for f in Store(lab.store).files("transactions").values()
+    }
+    assert proofs == {"chain"}
+
+
+@case("F13 the state before is absent at first, and the first block is never whole")
+def no_state_before(lab):
+    first = SEQNOS[0]
+    lab.service.inject(absent, STATE, seqno=first - 1, times=1)
+    lab.service.inject(lose(2), SHARDS, seqno=first)
+    lab.fails(tf.IncompleteError, f"masterchain block {first} ", range(first, first + 1))
+
+
+@case("F13 the state before is absent for ever")
+def never_a_state_before(lab):
+    # A hole before the range: its first block cannot be held against anything, all others can.
+    first = SEQNOS[0]
+    lab.service.inject(absent, STATE, seqno=first - 1)
+    lab.fails(tf.IncompleteError, f"masterchain block {first} ", range(first, first + 1))
+
+
+@case("F13 a hole that has no state either")
+def hole_without_a_state(lab):
+    for operation in (SHARDS, TRANSACTIONS, STATE):
+        lab.service.inject(absent, operation, seqno=HIT)
+    lab.fails(tf.IncompleteError, f"{HIT} .*it is a hole", range(HIT, HIT + 2))
+
+
+@case("F16 every row of every list is lost once")
+def every_row(lab):
+    for place in range(6):
+        for seqno in SEQNOS:
+            lab.service.inject(lose(place), SHARDS, seqno=seqno, times=1)
+        lab.comes_whole(store=None)
+        assert lab.service.met == (place + 1) * len(SEQNOS)
+
+
+@case("F16 the first row of the first and the last seqno are lost")
+def at_the_ends(lab):
+    for place in range(6):
+        for seqno in (SEQNOS[0], SEQNOS[-1]):
+            lab.service.inject(lose(place), SHARDS, seqno=seqno, times=2)
+        lab.comes_whole(store=None)
+        assert lab.service.met == (place + 1) * 4
+
+
+@case("F16 every transaction is lost once")
+def every_transaction(lab):
+    for place in range(6):
+        for seqno in SEQNOS:
+            lab.service.inject(lose(place), TRANSACTIONS, seqno=seqno, times=1)
+        lab.comes_whole(store=None)
+        assert lab.service.met == (place + 1) * len(SEQNOS)
+
+
+def row_lost_for_ever(condition, lab: Lab) -> None:
+    lab.service.inject(lose_if(condition), SHARDS, seqno=HIT)
+    lab.fails(tf.IncompleteError, rf"masterchain block {HIT} ", ALONE)
+
+
+CASES |= {
+    f"F16 {name} lost for ever": partial(row_lost_for_ever, condition)
+    for name, condition in {
+        "the masterchain's row": lambda row: row["workchain"] == -1,
+        "a row with transactions": lambda row: row["workchain"] == 0 and row["tx_count"],
+        "a row without transactions": lambda row: row["workchain"] == 0 and not row["tx_count"],
+    }.items()
+}
+
+
+@case("F17 the same list five times")
+def the_same_list(lab):
+    lab.service.inject(lose(-1), SHARDS, seqno=HIT, times=5)
+    lab.comes_whole()
+    assert lab.service.met == 5
+
+
+@contextmanager
+def small_pages(rows: int):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(asking, "MOST_ROWS", rows)
+        yield
+
+
+@case("F14 the end of a list is a 404")
+def end_of_list(lab):
+    # Pages of one row are all full: each list ends in "blocks not found" or in an empty page.
+    with small_pages(1):
+        lab.comes_whole(range(HIT, HIT + 2))
+    assert lab.service.injecting
+    turned = [seen for seen in lab.service.seen if int(seen.query.get("offset", ["0"])[0])]
+    assert len(turned) == 5 + 4 + 6 + 6
+
+
+def in_small_pages(fault, operation, lab: Lab) -> None:
+    times = 1 if fault is shuffled else 2
+    lab.service.inject(fault, operation, times=times, seqno=HIT, offset=2)
+    with small_pages(2), warnings.catch_warnings():
+        warnings.simplefilter("ignore", tf.TonframesWarning)  # rows that came twice
+        lab.comes_whole()
+    assert lab.service.met == times
+
+
+CASES |= {
+    f"{name} of {operation}": partial(in_small_pages, fault, operation)
+    for operation in (SHARDS, TRANSACTIONS)
+    for name, fault in {
+        "F18 rows moved between pages": moved,
+        "F18 page 2 is page 1": first_page_again,
+        "F19 a page shrinks": prefix(1),
+        "F19 an empty page in the middle": empty,
+        "F19 404 in the middle": absent,
+        "F21 a page out of order": shuffled,
+    }.items()
+}
+
+
+@case("F19 pages without an end")
+def endless(lab):
+    def fault(truth):
+        if truth.asked("offset") > 100:
+            return error("there is no end", 401)
+        return first_page_again(truth)
+
+    lab.service.inject(fault, TRANSACTIONS, seqno=HIT)
+    with small_pages(2):
+        lab.fails(tf.IncompleteError, f"masterchain block {HIT} ", ALONE)
+
+
+@case("F20 rows that come twice with the same content")
+def same_twice(lab):
+    for operation in (SHARDS, TRANSACTIONS):
+        lab.service.inject(twice, operation, seqno=HIT, times=1)
+    with pytest.warns(tf.TonframesWarning, match="came twice with the same content"):
+        lab.comes_whole()
+    assert lab.service.met == 2
+
+
+def conflict(operation, lab: Lab) -> None:
+    lab.service.inject(twice_otherwise, operation, seqno=HIT, times=2)
+    lab.comes_whole()
+    assert lab.service.met == 2
+
+
+def conflict_for_ever(operation, lab: Lab) -> None:
+    lab.service.inject(twice_otherwise, operation, seqno=HIT)
+    lab.fails(tf.IncompleteError, f"masterchain block {HIT} .*another content", ALONE)
+
+
+CASES |= {
+    f"F20 {name} of {operation}": partial(run, operation)
+    for name, run in {"a conflict": conflict, "a conflict for ever": conflict_for_ever}.items()
+    for operation in (SHARDS, TRANSACTIONS)
+}
+
+
+def of_another_for_ever(operation, lab: Lab) -> None:
+    lab.service.inject(of_another(1), operation, seqno=HIT)
+    lab.fails(tf.DecodeError, f"expected {HIT}, as asked, found {HIT + 1}", EDGE)
+
+
+CASES |= {
+    f"F22 {operation} of another for ever": partial(of_another_for_ever, operation)
+    for operation in (SHARDS, TRANSACTIONS)
+}
+
+
+@case("F29 silence", "F29 a stall in the body")
+def stalls(lab):
+    half = raw(sized(b"{", 999, HEAD), end="stall")
+    for seqno, reply in {HIT: raw(end="stall"), HIT + 1: half}.items():
+        lab.service.inject(saying(reply), TRANSACTIONS, seqno=seqno, times=1)
+    with connect(lab.service, lab.clock, timeout=0.2, deadline=2) as client:
+        lab.comes_whole(client=client)
+    assert lab.service.met == 2
+
+
+@case("F33 a field that the schema does not know")
+def unknown_field(lab):
+    lab.service.inject(
+        changed(lambda rows, _: [row | {"new": 7} for row in rows]), TRANSACTIONS, seqno=HIT
+    )
+    with pytest.warns(tf.TonframesWarning, match=r"no place for /new \(6 times\)"):
+        fetched = lab.fetch()
+    kept = fetched.arrow("transactions")
+    assert set(kept["extra"].to_pylist()) == {None, '{"/new":7}'}
+    truth = tf.read_blocks(lab.chain, SEQNOS).arrow("transactions")
+    assert kept.drop_columns("extra").equals(truth.drop_columns("extra"))
+
+
+@case("F34 a value of a wrong type")
+def wrong_type(lab):
+    lab.service.inject(
+        changed(lambda rows, _: [rows[0], rows[1] | {"seqno": None}, *rows[2:]]), SHARDS, seqno=HIT
+    )
+    lab.fails(tf.DecodeError, r"\$\.blocks\[1\]\.seqno", EDGE)
+
+
+@case("F53 the key")
+def secret(lab):
+    lab.service.inject(saying(error(f"no {KEY}", 401)), SHARDS, seqno=HIT)
+    with connect(lab.service, lab.clock, api_key=KEY) as client:
+        with pytest.raises(tf.RequestError) as caught:
+            lab.fetch(client=client)
+        told = [str(tf.plan_blocks(SEQNOS, client=client, store=lab.store))]
+    told += [str(caught.value), repr(caught.value), *caught.value.__notes__]
+    assert not any(KEY in text for text in told)
+    files = [file for file in lab.store.rglob("*") if file.is_file()]
+    assert len(files) > 3
+    assert not any(KEY.encode() in file.read_bytes() for file in files)
+    assert {seen.headers["X-API-Key"] for seen in lab.service.seen} == {KEY}
+
+
+# ── run them ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_promise_is_kept(lab, name):
+    CASES[name](lab)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_without_its_fault_the_case_fails(lab, name):
+    lab.service.injecting = False
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        CASES[name](lab)
+
+
+# ── what is no answer ────────────────────────────────────────────────────────────────────────────
+
+
+def test_f12_what_is_not_there_yet_is_said_and_what_is_before_is_kept(lab):
+    wanted = range(LAST - 3, LAST + 3)
+    with pytest.raises(tf.RequestError, match=f"{LAST + 1} is not indexed yet .*{LAST}") as caught:
+        lab.fetch(wanted)
+    assert (caught.value.status, caught.value.retryable) == (404, True)
+    assert caught.value.missing == (range(LAST + 1, LAST + 3),)
+    assert digests(caught.value.partial) == lab.truth(range(LAST - 3, LAST + 1))
+    assert Store(lab.store).held() == caught.value.partial.seqnos
+
+
+def test_f12_what_was_before_the_service_began_is_said(lab):
+    with pytest.raises(tf.RequestError, match=f"the first one is {FIRST}") as caught:
+        lab.fetch(range(FIRST - 5, FIRST + 5))
+    assert (caught.value.status, caught.value.retryable) == (404, False)
+
+
+def test_f13_where_the_service_ends_is_not_told_for_a_while(lab):
+    lab.service.inject(absent, SHARDS, seqno=HIT, times=2)
+    lab.service.inject(absent, INFO, times=2)
+    lab.comes_whole(store=None)
+    assert lab.service.met == 4
+
+
+def test_f13_which_network_it_is_is_not_told_for_a_while(lab):
+    lab.service.inject(absent, INFO, times=2)
+    lab.comes_whole()
+    assert lab.service.met == 2
+    assert Store(lab.store).network == "-217"
+
+
+def press(number: signal.Signals):
+    """A fault that presses Ctrl-C, and stalls."""
+
+    def fault(_):
+        os.kill(os.getpid(), number)
+        return raw(end="stall")
+
+    return fault
+
+
+@pytest.fixture
+def interrupting():
+    """Make a signal that nothing else uses do as Ctrl-C does."""
+    before = signal.signal(signal.SIGUSR1, signal.default_int_handler)
+    yield signal.SIGUSR1
+    signal.signal(signal.SIGUSR1, before)
+
+
+@pytest.mark.parametrize("operation", [SHARDS, TRANSACTIONS, STATE, INFO])
+def test_f39_ctrl_c_comes_at_once_and_the_next_call_works(lab, interrupting, operation):
+    asked = {SHARDS: {"seqno": HIT}, TRANSACTIONS: {"seqno": HIT}}.get(operation, {})
+    lab.service.inject(press(interrupting), operation, times=1, **asked)
+    start = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        lab.fetch()
+    assert time.monotonic() - start < 2
+    while not lab.service.met:  # counted by the thread that pressed, once it goes on
+        time.sleep(0.01)
+    lab.comes_whole()
+
+
+def test_f39_ctrl_c_while_waiting(chain, interrupting, tmp_path):
+    with Faulty(chain) as service, tf.Client(service.url) as client:
+        service.inject(saying(error("ill", 503, Retry_After="60")), SHARDS, seqno=HIT)
+        service.alarms[25] = lambda: os.kill(os.getpid(), interrupting)
+        start = time.monotonic()
+        with pytest.raises(KeyboardInterrupt):
+            tf.fetch_blocks(SEQNOS, client=client, store=tmp_path, progress=True)
+        assert time.monotonic() - start < 3
+        service.injecting = False
+        assert digests(tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)) == truth(
+            chain, (SEQNOS,)
+        )
+
+
+PROGRAMS = {
+    "the command": "from tonframes.cli import main; import sys; sys.exit(main(sys.argv[1:]))",
+    "a script": """
+import sys
+import tonframes as tf
+_, _, seqnos, _, store, _, url = sys.argv[1:]
+start, stop = map(int, seqnos.split(":"))
+tf.fetch_blocks(range(start, stop), client=tf.Client(url), store=store)
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("program", "number"),
+    [
+        ("the command", signal.SIGINT),
+        ("the command", signal.SIGTERM),
+        ("a script", signal.SIGINT),
+        ("a script", signal.SIGTERM),
+    ],
+)
+def test_f39_f40_a_signal_ends_the_process_within_a_second(lab, program, number):
+    lab.service.inject(saying(raw(end="stall")), TRANSACTIONS, seqno=HIT)
+    arguments = ["fetch", "blocks", f"{SEQNOS.start}:{SEQNOS.stop}", "--store", str(lab.store)]
+    command = [sys.executable, "-c", PROGRAMS[program], *arguments, "--url", lab.service.url]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            # Of what it does it only waits for the answer that does not come.
+            while not lab.service.met or not Store(lab.store).held():
+                time.sleep(0.02)
+            time.sleep(0.3)  # the commit that was seen is over
+            start = time.monotonic()
+            process.send_signal(number)
+            told = process.communicate(timeout=5)[1]
+            seconds = time.monotonic() - start
+        finally:
+            process.kill()
+    assert process.returncode in {130, -number}, told
+    assert seconds < 1.5
+    if program == "the command" and number == signal.SIGINT:
+        assert told.splitlines()[-1] == "tonframes: interrupted; what was committed is kept"
+    assert Store(lab.store).held() == (range(SEQNOS.start, FIRST + 20),)
+    lab.service.injecting = False
+    lab.comes_whole()
+
+
+def test_f43_f49_threads_on_one_client_and_one_store(lab):
+    ranges = [SEQNOS, range(SEQNOS.start + 3, SEQNOS.stop + 5), range(HIT, HIT + 2), SEQNOS]
+    with ThreadPoolExecutor(4) as pool:
+        fetched = list(pool.map(lab.fetch, ranges))
+    assert [digests(blocks) for blocks in fetched] == [lab.truth(run) for run in ranges]
+    assert digests(tf.read_blocks(lab.store)) == lab.truth(range(SEQNOS.start, SEQNOS.stop + 5))
+
+
+FIRST_BODIES = """
+import os
+import sys
+import threading
+import time
+from tonframes.wire import pages, schema
+
+body = sys.stdin.buffer.read()
+sys.setswitchinterval(1e-5)
+
+
+def read(together, i):
+    together.wait()
+    time.sleep(i / 500)
+    pages.read(schema.BLOCKS_BODY, body)
+
+
+for _ in range(20):
+    child = os.fork()
+    if child == 0:
+        together = threading.Barrier(8)
+        threads = [threading.Thread(target=read, args=(together, i)) for i in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_f49_the_first_bodies_come_to_several_threads_at_once():
+    """While one thread makes a decoder of msgspec, another that uses it half made crashes."""
+    body = json.dumps(tf.synthetic_blocks(1, transactions_per_block=6)[0]).encode()
+    told = subprocess.run(
+        [sys.executable, "-c", FIRST_BODIES], input=body, capture_output=True, check=True
+    )
+    assert told.stdout.split() == [b"0"] * 20
+
+
+def test_f49_within_a_running_event_loop(lab):
+    async def cell():
+        return lab.fetch()
+
+    assert digests(asyncio.run(cell())) == lab.truth(SEQNOS)
+
+
+def test_an_undisturbed_run_is_the_truth(lab):
+    lab.comes_whole()
+    assert lab.service.met == 0
+    lab.comes_whole(store=None)
+
+
+# ── every row ────────────────────────────────────────────────────────────────────────────────────
+#: Where else the rows are shown. The cases and the tests of this file name theirs themselves.
+ELSEWHERE = {
+    "F01": "client::test_429_without_retry_after_is_waited_out "
+    "client::test_the_bound_of_waits_doubles "
+    "client::test_no_second_sees_more_than_the_rate_even_after_a_pause",
+    "F02": "client::test_retry_after_is_read_and_bounded",
+    "F03": "client::test_retry_after_is_read_and_bounded client::test_a_cut_of_retry_after_is_told",
+    "F04": "client::test_429_for_ever_ends_at_the_deadline",
+    "F05": "client::test_every_shape_of_429_is_one",
+    "F06": "client::test_passing_statuses_are_asked_again",
+    "F07": "client::test_500_for_ever_quotes_a_little_of_it",
+    "F08": "client::test_final_answers_are_final",
+    "F09": "client::test_422_of_the_database_is_passing",
+    "F10": "client::test_a_bad_address_is_named",
+    "F11": "client::test_final_answers_are_final",
+    "F12": "client::test_404_of_the_service_is_the_callers_to_read "
+    "follow::test_a_block_of_the_future_is_waited_for",
+    "F14": "fetch::test_a_page_that_is_just_full",
+    "F15": "follow::test_what_is_there_comes_at_once_and_more_as_it_appears "
+    "follow::test_a_hole_is_waited_for_and_nothing_beyond_is_given_before",
+    "F16": "proof::test_any_block_that_is_lost_is_missed "
+    "proof::test_any_block_of_the_synthetic_chain_that_is_lost_is_missed "
+    "proof::test_links_that_stay_broken_are_named_and_not_kept",
+    "F20": "pages::test_other_rows_that_come_twice_are_folded_or_refused_too",
+    "F21": "proof::test_blocks_may_come_in_any_order "
+    "proof::test_transactions_in_any_order_are_linked",
+    "F22": "fetch::test_rows_of_another_masterchain_block_are_refused",
+    "F23": "fetch::test_accounts_come_in_the_order_asked_with_what_nobody_knows "
+    "fetch::test_an_account_that_nobody_asked_for_is_refused "
+    "fetch::test_spellings_of_one_account_are_one_row "
+    "fetch::test_a_service_that_spells_addresses_in_lower_case",
+    "F24": "client::test_batches_are_halved_until_they_fit "
+    "client::test_batches_stay_below_seven_kilobytes",
+    "F25": "client::test_wrong_arguments_are_refused_before_anything_is_sent "
+    "fetch::test_wrong_addresses_are_named_before_anything_is_sent",
+    "F26": "client::test_nobody_there client::test_no_such_name client::test_no_tls",
+    "F27": "client::test_broken_answers_are_fetched_again",
+    "F28": "client::test_broken_answers_are_fetched_again "
+    "client::test_a_gzip_without_its_trailer_is_whole",
+    "F29": "client::test_slow_answers_are_cut_and_asked_again client::test_the_deadline_holds",
+    "F30": "client::test_bombs_are_not_unpacked client::test_large_pages_of_errors_are_not_read",
+    "F31": "client::test_broken_answers_are_fetched_again client::test_html_for_ever_is_told "
+    "client::test_good_json_is_taken_under_any_type "
+    "client::test_what_parse_refuses_for_ever_is_raised_as_it_is",
+    "F32": "tolerant::test_what_is_no_json_is_refused_as_a_whole "
+    "tolerant::test_nesting_beyond_any_reason_is_refused "
+    "tolerant::test_a_string_that_is_no_utf8_is_refused_wherever_it_stands "
+    "tolerant::test_any_bytes_are_refused_or_come_back",
+    "F33": "tolerant::test_unknown_members_go_to_extra_verbatim_with_one_warning",
+    "F34": "tolerant::test_one_wrong_value_anywhere_is_named_by_its_path "
+    "tolerant::test_a_required_field_that_is_missing_or_null_is_refused",
+    "F35": "tolerant::test_an_integer_beyond_int64_goes_to_extra "
+    "tolerant::test_a_required_integer_beyond_int64_is_refused "
+    "frames::test_integers_of_19_digits_are_exact_beside_nulls",
+    "F36": "client::test_redirects_are_not_followed "
+    "client::test_a_redirect_with_a_bomb_and_no_place_is_nothing_special",
+    "F37": "client::test_proxies_and_netrc_stay_out_of_loopback "
+    "client::test_proxies_are_used_for_other_hosts",
+    "F38": "store_under_fire::test_killed_at_any_moment "
+    "store_under_fire::test_killed_before_any_touch_of_the_file_system "
+    "store_under_fire::test_what_a_killed_process_left_is_swept_away",
+    "F39": "client::test_ctrl_c_comes_at_once "
+    "store_under_fire::test_interrupted_before_any_touch_of_the_file_system",
+    "F41": "store_under_fire::test_a_full_disk store_under_fire::test_files_may_not_grow",
+    "F42": "store_under_fire::test_a_read_only_store_is_read_and_not_written "
+    "store_under_fire::test_a_table_that_is_read_only_is_found_out_before_anything_is_fetched",
+    "F43": "store_under_fire::test_two_processes_on_one_store",
+    "F44": "store_under_fire::test_who_holds_the_lock_is_named_and_its_death_frees_it",
+    "F45": "store_under_fire::test_a_damaged_range_is_never_read_wrong_and_fetched_again "
+    "store_under_fire::test_no_flipped_bit_is_read_as_a_wrong_number",
+    "F46": "store_under_fire::test_a_file_that_goes_while_it_is_looked_at",
+    "F47": "store_under_fire::test_a_damaged_range_is_never_read_wrong_and_fetched_again",
+    "F48": "client::test_setting_the_clock_changes_nothing "
+    "client::test_a_date_without_date_is_measured_by_the_clock_and_bounded",
+    "F49": "client::test_200_threads_share_one_pace "
+    "client::test_works_inside_a_running_event_loop",
+    "F50": "service::test_slow_clients_are_let_go service::test_long_request_lines "
+    "service::test_other_methods_are_not_allowed "
+    "service::test_only_requests_to_this_computer_are_answered "
+    "service::test_clients_that_go_away_leave_no_trace "
+    "service::test_serve_forever_ends_with_ctrl_c",
+    "F51": "service::test_deployed_errors service::test_deployed_limits_and_offsets_are_clamped "
+    "service::test_deployed_pages_past_the_end service::test_the_store_is_never_modified",
+    "F52": "display::test_what_the_chain_says_is_inert",
+    "F53": "client::test_the_key_stays_in_its_header client::test_odd_keys_are_refused_unquoted",
+    "F54": "chaos::test_nothing_is_lost_or_doubled_whatever_happens",
+}  # fmt: skip
+
+ROWS = [f"F{number:02}" for number in range(1, 55)]
+
+
+def functions_of(name: str) -> set[str]:
+    (file,) = Path(__file__).parents[1].rglob(f"test_{name}.py")
+    tree = ast.parse(file.read_text("utf-8"))
+    return {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_every_row_is_shown_somewhere():
+    here = {row.upper() for name in functions_of("matrix") for row in re.findall(r"f\d\d", name)}
+    shown = ELSEWHERE.keys() | here | {name[:3] for name in CASES}
+    assert sorted(shown) == ROWS
+
+
+@pytest.mark.parametrize("row", ELSEWHERE)
+def test_what_is_shown_elsewhere_is_there(row):
+    for reference in ELSEWHERE[row].split():
+        name, _, test = reference.partition("::")
+        assert test in functions_of(name), reference
+
+
+def test_the_rows_are_those_of_the_matrix(reference):
+    matrix = (reference / "faults.md").read_text("utf-8")
+    assert re.findall(r"^\| (F\d\d) \|", matrix, re.MULTILINE) == ROWS

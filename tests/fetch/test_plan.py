@@ -1,0 +1,123 @@
+"""What a fetch would cost, held against what it does cost."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+
+import pandas as pd
+import pytest
+
+import tonframes as tf
+from tonframes.store import Store
+
+FIRST = 90_000_000
+
+
+@contextmanager
+def sample(dialect):
+    with tf.serve(tf.sample(), dialect=dialect) as url, tf.Client(url) as client:
+        yield client
+
+
+@pytest.fixture
+def deployed():
+    with sample("service") as client:
+        yield client
+
+
+def cost(client, seqnos, store):
+    before = client.statistics.requests
+    tf.fetch_blocks(seqnos, client=client, store=store, progress=False)
+    return client.statistics.requests - before
+
+
+WANTED = [
+    [FIRST + 3],
+    range(FIRST + 3, FIRST + 9),
+    range(FIRST + 95, FIRST + 105),
+    range(FIRST, FIRST + 100),
+    range(FIRST + 40, FIRST + 120),
+    [FIRST + 3, FIRST + 5, FIRST + 6, FIRST + 110],
+]
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
+@pytest.mark.parametrize("seqnos", WANTED, ids=map(str, range(len(WANTED))))
+def test_it_takes_just_the_requests_that_were_planned(deployed, tmp_path, seqnos, kept):
+    store = tmp_path / "store" if kept else None
+    plan = tf.plan_blocks(seqnos, client=deployed, store=store)
+    assert cost(deployed, seqnos, store) == plan.requests
+
+
+def test_full_pages_take_more(deployed, monkeypatch):
+    monkeypatch.setattr("tonframes.fetch.block.MOST_ROWS", 10)
+    plan = tf.plan_blocks(WANTED[1], client=deployed, store=None)
+    assert cost(deployed, WANTED[1], None) == plan.requests + 2 * 6  # 25 transactions each
+
+
+def test_a_service_that_shows_no_blocks_takes_fewer():
+    with sample("specification") as client:
+        plan = tf.plan_blocks(WANTED[3], client=client, store=None)
+        assert cost(client, WANTED[3], None) == 100 < plan.requests
+
+
+def test_what_is_held_costs_nothing(deployed, tmp_path):
+    tf.fetch_blocks(range(FIRST + 10, FIRST + 20), client=deployed, store=tmp_path)
+    wanted = range(FIRST + 5, FIRST + 25)
+    plan = tf.plan_blocks(wanted, client=deployed, store=tmp_path)
+    assert plan.wanted == (wanted,)
+    assert plan.held == (range(FIRST + 10, FIRST + 20),)
+    assert plan.missing == (range(FIRST + 5, FIRST + 10), range(FIRST + 20, FIRST + 25))
+    assert plan.store == tmp_path
+    assert cost(deployed, wanted, tmp_path) == plan.requests
+    plan = tf.plan_blocks(wanted, client=deployed, store=tmp_path)
+    assert (plan.held, plan.missing, plan.requests) == (plan.wanted, (), 0)
+    assert str(plan) == f"20 masterchain blocks: {tmp_path} has them all"
+    assert cost(deployed, wanted, tmp_path) == 0
+
+
+def test_planning_sends_and_writes_nothing(deployed, tmp_path):
+    tf.plan_blocks(range(FIRST, FIRST + 50), client=deployed, store=tmp_path / "store")
+    assert deployed.statistics.requests == 0
+    assert not (tmp_path / "store").exists()
+
+
+def test_planning_works_offline(tmp_path, monkeypatch):
+    monkeypatch.setattr("socket.socket", None)
+    plan = tf.plan_blocks(range(FIRST, FIRST + 50), client="offline", store=tmp_path)
+    assert plan.missing == (range(FIRST, FIRST + 50),)
+
+
+def test_seconds_are_those_of_the_plans():
+    plan = tf.plan_blocks(range(FIRST, FIRST + 100), store=None)
+    assert isinstance(plan.seconds, pd.Series)
+    assert dict(plan.seconds) == {
+        "without a key": plan.requests,
+        "free": plan.requests / 10,
+        "plus": plan.requests / 25,
+        "advanced": plan.requests / 100,
+    }
+
+
+def test_it_is_told_in_a_line_and_in_a_notebook(tmp_path):
+    (tmp_path / "a<b").mkdir()
+    store = Store(tmp_path / "a<b")
+    plan = tf.plan_blocks(range(FIRST, FIRST + 3), store=store.path)
+    assert str(plan).startswith("3 masterchain blocks, 0 of them held; to fetch: 90000000:90000003")
+    assert plan._repr_html_() == f"<p>{plan}</p>"
+
+
+def test_ten_thousand_files_are_planned_in_no_time(tmp_path):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    folder = tmp_path / "transactions"
+    for start in range(FIRST, FIRST + 2_000_000, 200):
+        (folder / f"{start:011d}-{start + 100:011d}.parquet").touch()
+    plan = tf.plan_blocks(range(FIRST, FIRST + 2_000_000), store=tmp_path)
+    assert sum(map(len, plan.missing)) == 1_000_000
+
+
+@pytest.mark.parametrize("wrong", [[], range(0), [0], [2**31], ["1"], "1:5"])
+def test_wrong_seqnos_are_refused(wrong):
+    with pytest.raises((ValueError, TypeError)):
+        tf.plan_blocks(wrong, store=None)

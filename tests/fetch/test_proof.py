@@ -1,0 +1,409 @@
+"""The proofs: whatever single thing is left out, they see it; nothing whole is suspected."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cache
+
+import pyarrow as pa
+import pytest
+from fault_server import answer
+from faulty_service import (
+    SHARDS,
+    STATE,
+    FakeClock,
+    Faulty,
+    absent,
+    append,
+    connect,
+    digests,
+    empty,
+    lose_if,
+    saying,
+    tables_of,
+)
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tonframes as tf
+from tonframes.fetch.proof import (
+    BrokenError,
+    Link,
+    Shard,
+    advance,
+    compare,
+    imbalance,
+    links,
+    tips,
+    unlinked,
+)
+from tonframes.store import Store
+from tonframes.wire import pages, schema
+
+MASTER, WHOLE = Shard(-1, 2**63), Shard(0, 2**63)
+
+
+def halves(shard: Shard) -> tuple[Shard, Shard]:
+    bit = (shard.prefix & -shard.prefix) >> 1
+    return Shard(shard.workchain, shard.prefix - bit), Shard(shard.workchain, shard.prefix + bit)
+
+
+# ── shards ───────────────────────────────────────────────────────────────────────────────────────
+
+prefixes = st.builds(
+    lambda length, bits: Shard(0, ((2 * (bits % 2**length) + 1) << (63 - length))),
+    st.integers(0, 9),
+    st.integers(0, 2**9),
+)
+
+
+@given(prefixes)
+def test_halves_know_their_parent_and_each_other(shard):
+    lower, upper = halves(shard)
+    assert lower.parent == upper.parent == shard
+    assert (lower.sibling, upper.sibling) == (upper, lower)
+    assert lower.width + upper.width == shard.width
+
+
+@given(prefixes, prefixes)
+def test_shards_meet_if_they_have_accounts_in_common(one, other):
+    def accounts(shard):
+        return range(shard.prefix - shard.width // 2, shard.prefix + shard.width // 2)
+
+    a, b = accounts(one), accounts(other)
+    assert one.meets(other) == (max(a.start, b.start) < min(a.stop, b.stop))
+    assert not one.meets(Shard(-1, other.prefix))
+
+
+# ── the chain of blocks ──────────────────────────────────────────────────────────────────────────
+
+
+@dataclass
+class Made:
+    """The blocks of some masterchain blocks, and the last ones of all shards around each."""
+
+    states: list[dict[Shard, int]]
+    steps: list[list[Link]] = field(default_factory=list)
+
+    def prove(self) -> None:
+        state = self.states[0]
+        for step in self.steps:
+            state = advance(state, step)
+        compare(state, self.states[-1])
+
+
+@st.composite
+def chains(draw) -> Made:  # noqa: C901 - all that a shard can do
+    """Any chain: shards that make no block, or one or two, that split, and merge."""
+    made = Made([{MASTER: 100, WHOLE: 7}])
+    for _ in range(draw(st.integers(1, 8))):
+        state = dict(made.states[-1])
+        step: list[Link] = []
+
+        def build(shard, parents, *, state=state, step=step):
+            for parent, _ in parents:
+                state.pop(parent, None)
+            state[shard] = max(seqno for _, seqno in parents) + 1
+            step.append(Link(shard, state[shard], parents, 1))
+
+        build(MASTER, ((MASTER, state[MASTER]),))
+        for shard in sorted(made.states[-1].keys() - {MASTER}):
+            if shard not in state:  # merged with its sibling
+                continue
+            seqno = state[shard]
+            kind = draw(st.sampled_from(["none", "one", "two", "split", "merge"]))
+            if kind == "split":
+                for half in halves(shard):
+                    build(half, ((shard, seqno),))
+            elif kind == "merge" and shard.sibling in made.states[-1].keys() & state.keys():
+                pair = sorted((shard, shard.sibling))
+                build(shard.parent, tuple((half, state[half]) for half in pair))
+            elif kind in ("one", "two"):
+                build(shard, ((shard, seqno),))
+                if kind == "two":
+                    build(shard, ((shard, seqno + 1),))
+        made.states.append(state)
+        made.steps.append(step)
+    return made
+
+
+@given(chains())
+def test_a_chain_that_is_whole_is_proven(made):
+    made.prove()
+
+
+@given(chains(), st.randoms())
+def test_blocks_may_come_in_any_order(made, random):
+    for step in made.steps:
+        random.shuffle(step)
+    made.prove()
+
+
+@given(chains(), st.data())
+def test_any_block_that_is_lost_is_missed(made, data):
+    step = data.draw(st.sampled_from(made.steps))
+    step.remove(data.draw(st.sampled_from(step)))
+    with pytest.raises(BrokenError):
+        made.prove()
+
+
+@given(chains(), st.data())
+def test_any_row_of_a_state_that_is_lost_is_missed(made, data):
+    state = made.states[data.draw(st.sampled_from([0, -1]))]
+    del state[data.draw(st.sampled_from(sorted(state)))]
+    with pytest.raises(BrokenError):
+        made.prove()
+
+
+@given(chains(), st.data())
+def test_a_masterchain_block_that_is_left_out_is_missed(made, data):
+    del made.steps[data.draw(st.integers(0, len(made.steps) - 1))]
+    with pytest.raises(BrokenError):
+        made.prove()
+
+
+def test_what_is_missing_is_named():
+    before = {MASTER: 100, WHOLE: 7}
+    block = Link(WHOLE, 9, ((WHOLE, 8),), 0)
+    with pytest.raises(BrokenError, match=r"\(0, 8000000000000000, 8\), which is not there"):
+        advance(before, [block])
+    lower, upper = halves(WHOLE)
+    with pytest.raises(BrokenError, match="one half is not there") as caught:
+        advance(before, [Link(upper, 8, ((WHOLE, 7),), 0)])
+    assert caught.value.shard == lower
+
+
+# ── blocks as the synthetic chain has them ───────────────────────────────────────────────────────
+
+FIRST = 90_000_000
+COUNT = 80  # a split after 24, a merge after 72
+
+
+@cache
+def bodies() -> list[dict]:
+    return tf.synthetic_blocks(COUNT, first_seqno=FIRST, transactions_per_block=6, seed=1)
+
+
+def page(blocks) -> pages.Page:
+    return pages.read(schema.BLOCKS_BODY, json.dumps({"blocks": blocks}).encode())
+
+
+@cache
+def linked() -> list[list[Link]]:
+    return [list(links([page(body["blocks"])]).values()) for body in bodies()]
+
+
+@cache
+def states() -> list[dict[Shard, int]]:
+    """The last blocks of all shards after each masterchain block."""
+    found = [{MASTER: FIRST}]
+    for block in linked()[0]:
+        found[0][block.shard] = block.seqno
+    assert len(found[0]) == 3
+    for blocks in linked()[1:]:
+        found.append(advance(found[-1], blocks))
+    return found
+
+
+windows = st.tuples(st.integers(0, COUNT - 2), st.integers(1, COUNT)).map(
+    lambda ends: range(ends[0] + 1, min(COUNT, ends[0] + 1 + ends[1]))
+)
+
+
+@given(windows, st.data())
+def test_any_block_of_the_synthetic_chain_that_is_lost_is_missed(window, data):
+    made = Made(
+        [states()[window.start - 1], states()[window.stop - 1]],
+        [list(linked()[i]) for i in window],
+    )
+    made.prove()
+    step = data.draw(st.sampled_from(made.steps))
+    step.remove(data.draw(st.sampled_from(step)))
+    with pytest.raises(BrokenError):
+        made.prove()
+
+
+@given(st.integers(0, COUNT - 1), st.data())
+def test_a_state_of_the_shards_is_read_whole_or_not(place, data):
+    state = states()[place]
+    rows = [
+        row
+        for body in bodies()[: place + 1]
+        for row in body["blocks"]
+        if row["seqno"] == state.get(Shard(row["workchain"], int(row["shard"], 16)))
+    ]
+    assert tips([page(rows)], FIRST + place) == state
+    workchain = [row for row in rows if row["workchain"] == 0]
+    lost = data.draw(st.sampled_from(rows))
+    if len(workchain) > 1 or lost["workchain"] == -1:
+        with pytest.raises(BrokenError):
+            tips([page([row for row in rows if row is not lost])], FIRST + place)
+    with pytest.raises(BrokenError, match="the masterchain block is"):
+        tips([page(rows)], FIRST + place + 1)
+
+
+# ── one masterchain block ────────────────────────────────────────────────────────────────────────
+
+
+def test_counts_of_blocks_are_held_against_transactions():
+    body = bodies()[30]
+    hashes = [row["hash"] for row in body["transactions"]]
+    blocks = linked()[30]
+    assert imbalance(blocks, hashes, FIRST + 30) == ""
+    assert imbalance(blocks, [*hashes, hashes[0]], FIRST + 30) == "", "one that came twice is one"
+    assert "count 6 transactions, and 5 came" in imbalance(blocks, hashes[1:], FIRST + 30)
+    assert "0 masterchain blocks" in imbalance(blocks[1:], hashes, FIRST + 30)
+    assert "0 masterchain blocks" in imbalance([], [], FIRST + 30)
+    assert "1 masterchain blocks came" in imbalance(blocks, hashes, FIRST + 31)
+
+
+# ── the chain of an account's transactions ───────────────────────────────────────────────────────
+
+
+@cache
+def transactions() -> pa.Table:
+    return tables_of(bodies()[:30])["transactions"]
+
+
+@cache
+def inner() -> list[int]:
+    """Rows that lie between two others of their account."""
+    frame = transactions().to_pandas()
+    order = frame.groupby("account").cumcount()
+    last = frame.groupby("account")["lt"].transform("size") - 1
+    return [i for i in range(len(frame)) if 0 < order[i] < last[i]]
+
+
+def without(i: int) -> pa.Table:
+    rows = transactions()
+    return rows.take(pa.array([j for j in range(len(rows)) if j != i]))
+
+
+@given(st.randoms())
+def test_transactions_in_any_order_are_linked(random):
+    order = list(range(len(transactions())))
+    random.shuffle(order)
+    assert unlinked(transactions().take(pa.array(order))) == []
+
+
+def test_no_transaction_is_linked():
+    assert unlinked(transactions().slice(0, 0)) == []
+    assert unlinked(transactions().slice(0, 1)) == []
+
+
+@given(st.data())
+def test_a_transaction_that_is_lost_between_two_of_its_account_is_missed(data):
+    i = data.draw(st.sampled_from(inner()))
+    [gap] = unlinked(without(i))
+    assert transactions()["mc_block_seqno"][i].as_py() in gap
+
+
+def test_one_at_the_end_of_its_account_is_not():
+    """What links cannot show, and the footer therefore does not say."""
+    ends = sorted(set(range(len(transactions()))) - set(inner()))
+    assert len(ends) > 20
+    assert all(unlinked(without(i)) == [] for i in ends)
+
+
+def test_any_masterchain_block_but_the_ends_is_missed():
+    """The elector runs in every masterchain block: no block can go without a trace."""
+    rows = transactions()
+    for seqno in range(FIRST + 1, FIRST + 29):
+        keep = [i for i, mine in enumerate(rows["mc_block_seqno"].to_pylist()) if mine != seqno]
+        gaps = unlinked(rows.take(pa.array(keep)))
+        assert any(seqno in gap for gap in gaps)
+
+
+# ── the proof by links, over sockets ─────────────────────────────────────────────────────────────
+
+SEQNOS = range(FIRST + 95, FIRST + 105)
+ELECTOR = "-1:" + "3" * 64
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    path = tmp_path_factory.mktemp("chain") / "truth"
+    append(path, tf.synthetic_blocks(20, first_seqno=FIRST + 90, transactions_per_block=6))
+    return path
+
+
+@pytest.fixture
+def specified(chain):
+    with Faulty(chain, "specification") as service, connect(service, FakeClock()) as client:
+        yield service, client
+
+
+SHOWN = ("transactions", "messages")
+
+
+def comes_whole(chain, client, **options):
+    fetched = tf.fetch_blocks(SEQNOS, client=client, store=None, **options)
+    assert digests(fetched, SHOWN) == digests(tf.read_blocks(chain, SEQNOS), SHOWN)
+
+
+of_elector = lose_if(lambda row: row["account"] == ELECTOR)
+
+
+def test_links_bring_back_what_was_lost_for_a_while(chain, specified):
+    service, client = specified
+    service.inject(of_elector, SHARDS, seqno=FIRST + 97, times=3)
+    comes_whole(chain, client)
+    assert service.met == 3
+
+
+@pytest.mark.parametrize("fault", [of_elector, empty], ids=["one transaction", "all"])
+def test_links_that_stay_broken_are_named_and_not_kept(chain, specified, tmp_path, fault):
+    service, client = specified
+    service.inject(fault, SHARDS, seqno=FIRST + 97)
+    with pytest.raises(tf.IncompleteError, match="do not follow one another") as caught:
+        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    assert service.met
+    [missing] = caught.value.missing
+    assert FIRST + 97 in missing
+    assert len(missing) <= 3
+    there = caught.value.partial.seqnos
+    assert digests(caught.value.partial, SHOWN) == digests(
+        tf.read_blocks(chain, [seqno for run in there for seqno in run]), SHOWN
+    )
+    service.injecting = False
+    comes_whole(chain, client)
+
+
+@pytest.mark.parametrize("seqno", [FIRST + 99, FIRST + 100])
+def test_links_end_at_the_border_of_files(specified, tmp_path, seqno):
+    """What "links" cannot show, and so does not promise: see `tonframes.fetch.proof`."""
+    service, client = specified
+    service.inject(empty, SHARDS, seqno=seqno)
+    fetched = tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    assert service.met
+    assert seqno not in set(fetched.transactions.mc_block_seqno)
+
+
+def test_the_footer_says_links(specified, tmp_path):
+    tf.fetch_blocks(SEQNOS, client=specified[1], store=tmp_path)
+    store = Store(tmp_path)
+    assert {store.footer(f).proof for f in store.files("transactions").values()} == {"links"}
+
+
+def test_a_service_that_shows_blocks_does_not_cease_to(chain):
+    with Faulty(chain) as service, connect(service, FakeClock()) as client:
+        bare = saying(answer(b'{"transactions": [], "address_book": {}}'))
+        service.inject(bare, SHARDS, seqno=SEQNOS[-1], times=2)
+        fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
+        assert service.met == 2
+    assert digests(fetched) == digests(tf.read_blocks(chain, SEQNOS))
+
+
+@pytest.mark.parametrize("first", [1, 2, 180])
+def test_the_first_masterchain_blocks_of_a_service(tmp_path, first):
+    """Before them there is nothing to hold them against: the footer says so."""
+    append(tmp_path / "truth", tf.synthetic_blocks(6, first_seqno=first, transactions_per_block=6))
+    with Faulty(tmp_path / "truth") as service, connect(service, FakeClock()) as client:
+        if first > 1:
+            service.inject(absent, STATE, seqno=first - 1)
+        fetched = tf.fetch_blocks(range(first, first + 6), client=client, store=tmp_path / "store")
+    assert digests(fetched) == digests(tf.read_blocks(tmp_path / "truth"))
+    store = Store(tmp_path / "store")
+    proofs = {store.footer(file).proof for file in store.files("transactions").values()}
+    assert proofs == {"chain, but for the first block"}

@@ -1,0 +1,416 @@
+"""The tables of codes: whole, and the same in every form of asking them."""
+
+import functools
+import re
+import warnings
+
+import duckdb
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pandas.testing import assert_series_equal
+
+import tonframes as tf
+from tonframes.network.codes import (
+    BOUNCES,
+    CONTRACT_DEFINED,
+    CONTRACT_DEFINED_NAME,
+    EXIT_CODE_NAMES,
+    EXIT_CODES,
+    OPCODE_NAMES,
+    OPCODES,
+    RESULT_CODE_NAMES,
+    RESULT_CODES,
+    SKIP_REASONS,
+    exit_code_name,
+    exit_code_names,
+    opcode_name,
+    opcode_names,
+    result_code_name,
+    result_code_names,
+)
+
+STR = pd.StringDtype(na_value=np.nan)
+TABLES = [EXIT_CODES, RESULT_CODES, OPCODES]
+tables = pytest.mark.parametrize("table", TABLES, ids=["exit codes", "result codes", "opcodes"])
+CODES = [None, *range(-100, 70_001)]
+SIGNED = [code - 2**32 for code in OPCODES if code >= 2**31]
+ASKED = {
+    exit_code_name: CODES,
+    result_code_name: CODES,
+    opcode_name: [*CODES, *OPCODES, *SIGNED],
+}
+lookups = pytest.mark.parametrize("one", ASKED, ids=["exit codes", "result codes", "opcodes"])
+EXPRESSIONS = {
+    exit_code_name: exit_code_names,
+    result_code_name: result_code_names,
+    opcode_name: opcode_names,
+}
+
+
+# ── the tables are whole ─────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="session")
+def section(reference):
+    """Give the text of a section of the reference by its number."""
+    text = (reference / "fees-and-gas.md").read_text()
+
+    def cut(number):
+        heading = rf"^#+ {re.escape(number)}\.? .*$"
+        return re.split(
+            r"^(?:#|---)", re.split(heading, text, flags=re.MULTILINE)[1], flags=re.MULTILINE
+        )[0]
+
+    return cut
+
+
+def numbered(text, number):
+    """Find the codes that begin an entry of a list in running text."""
+    found = re.findall(
+        rf"(?:^|; |: |\. |\*\*)({number})(?:\*\*)? (?=[a-z(=])", text, flags=re.MULTILINE
+    )
+    return {int(code.replace("\N{MINUS SIGN}", "-")) for code in found}
+
+
+def test_every_exit_code_of_the_reference_is_in_the_table(section):
+    assert numbered(section("7.1"), "\N{MINUS SIGN}?[0-9]+") == set(EXIT_CODES)
+    assert len(EXIT_CODES) == 15 + 2 + 11 + 1  # the machine, the network, Tact, the convention
+
+
+def test_every_result_code_of_the_reference_is_in_the_table(section):
+    assert numbered(section("7.2"), "[0-9]+") == set(RESULT_CODES)
+    assert {44, 45, 46, 47} < set(RESULT_CODES)
+
+
+def opcode_cells(text):
+    return [line.split("|")[1] for line in text.splitlines() if line.startswith("| 0x")]
+
+
+def test_every_opcode_of_the_reference_is_in_the_table(section):
+    found = re.findall("0x[0-9a-f]{8}", " ".join(opcode_cells(section("7.3"))))
+    assert {int(code, 16) for code in found} == set(OPCODES)
+
+
+# Where the service and the standard or contract differ, ours is the service's.
+SERVICE_NAMES = {
+    "transfer_notification": "jetton_notify",
+    "excesses": "excess",
+    "accepted": "elector_new_stake_confirmation",
+    "rejected": "elector_new_stake_error",
+    "recover_stake": "elector_recover_stake_request",
+    "extension": "w5_extension_action_request",
+}
+
+
+def test_opcodes_are_named_as_the_reference_names_them(section):
+    cells = "\n".join(opcode_cells(section("7.3")))
+    named = re.findall(r"(0x[0-9a-f]{8}) (\w+)(?=,| $)", cells, flags=re.MULTILINE)
+    ours = [(name, OPCODE_NAMES[int(code, 16)]) for code, name in named]
+    assert len(ours) > 35
+    assert {name: our for name, our in ours if not our.endswith(name)} == SERVICE_NAMES
+
+
+def values(text, field):
+    row = next(line for line in text.splitlines() if line.startswith(f"| {field} |"))
+    return re.findall("`([^`]+)`", row.split("|")[2])
+
+
+def test_skip_reasons_and_bounces_are_those_of_the_reference(section):
+    assert list(SKIP_REASONS) == values(section("6"), "compute_ph.reason")
+    assert list(BOUNCES) == values(section("6"), "bounce.type")
+
+
+@tables
+def test_rows_are_under_their_codes_and_say_what_they_should(table):
+    for code, row in table.items():
+        assert row.code == code
+        assert row.name
+        assert row.source
+    names = [row.name for row in table.values()]
+    assert len(set(names)) == len(names)
+
+
+def test_a_contract_defines_no_code_that_has_another_name():
+    assert not any(code in codes for codes in CONTRACT_DEFINED for code in EXIT_CODES)
+
+
+# ── one code ─────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        (0, "success"),
+        (-14, "out of gas"),
+        (-13, "no code"),
+        (2, "stack underflow"),
+        (132, "access denied (Tact)"),
+        (65535, "unknown opcode"),
+        # Number 37 is not for lack of TON here.
+        *((code, CONTRACT_DEFINED_NAME) for code in (32, 37, 127, 256, 406, 65534)),
+        *((code, None) for code in (-1, 15, 31, 139, 255, 65536, 2**31 - 1, -(2**31))),
+    ],
+)
+def test_exit_codes(code, name):
+    assert exit_code_name(code) == name
+    assert exit_code_name(np.int64(code)) == name
+
+
+def test_the_same_number_is_another_thing_in_each_table():
+    assert result_code_name(37) == "not enough TON"
+    assert result_code_name(0) == "success"
+    assert result_code_name(36) != exit_code_name(36)
+    assert result_code_name(2) is None
+    assert exit_code_name(45) == CONTRACT_DEFINED_NAME
+
+
+def test_opcodes():
+    assert opcode_name(0) == "text_comment"
+    assert opcode_name(0xD53276DB) == "excess"
+    assert opcode_name(-1) == "bounce"
+    assert opcode_name(7) is None
+
+
+@given(st.sampled_from(sorted(OPCODES)) | st.integers(0, 2**32 - 1))
+def test_signed_and_unsigned_opcodes_are_the_same(opcode):
+    signed = int(np.uint32(opcode).view(np.int32))
+    assert opcode_name(signed) == opcode_name(opcode) == OPCODE_NAMES.get(opcode)
+
+
+@lookups
+@pytest.mark.parametrize("nothing", [None, pd.NA])
+def test_nothing_has_no_name(one, nothing):
+    assert one(nothing) is None
+
+
+@lookups
+@pytest.mark.parametrize("wrong", [1.0, float("nan"), True, np.True_, "1", b"1", [1], {1}])
+def test_what_is_no_integer_is_refused(one, wrong):
+    with pytest.raises(TypeError, match=r"an? .*code is an int, or a column of integers, not"):
+        one(wrong)
+
+
+@pytest.mark.parametrize("far", [2**32, -(2**31) - 1, 10**30])
+def test_what_is_no_opcode_is_refused(far):
+    with pytest.raises(ValueError, match=rf"integer from -2147483648 to 4294967295, not {far}"):
+        opcode_name(far)
+
+
+@pytest.mark.parametrize("one", [exit_code_name, result_code_name])
+def test_codes_are_signed_and_of_32_bits(one):
+    with pytest.raises(ValueError, match="integer from -2147483648 to 2147483647, not 2147483648"):
+        one(2**31)
+
+
+# ── a column of codes ────────────────────────────────────────────────────────────────────────────
+
+PANDAS = {
+    "pandas": lambda codes: pd.Series(codes, dtype="Int64"),
+    "pandas of Arrow": lambda codes: pd.Series(codes, dtype=pd.ArrowDtype(pa.int64())),
+}
+COLUMNS = PANDAS | {
+    "polars": lambda codes: pl.Series(codes, dtype=pl.Int64),
+    "ChunkedArray": lambda codes: pa.chunked_array([codes[:3], codes[3:]], pa.int64()),
+    "Array": lambda codes: pa.array(codes, pa.int64()),
+}
+columns = pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
+
+
+def as_list(names):
+    if isinstance(names, pd.Series):
+        return names.astype(object).where(names.notna(), None).to_list()
+    return names.to_pylist() if isinstance(names, pa.Array | pa.ChunkedArray) else names.to_list()
+
+
+@functools.cache
+def one_by_one(one):
+    return [one(code) for code in ASKED[one]]
+
+
+def assert_same(names, expected):
+    # Compared in Arrow: to explain how two long lists differ takes pytest minutes.
+    names, expected = pa.array(names, pa.string()), pa.array(expected, pa.string())
+    assert names.equals(expected), names.diff(expected).slice(0, 20)
+
+
+def dtype(names):
+    return names.type if isinstance(names, pa.Array | pa.ChunkedArray) else names.dtype
+
+
+@lookups
+@columns
+def test_a_column_gets_the_names_of_its_codes(one, column):
+    codes = column(ASKED[one])
+    names = one(codes)
+    assert isinstance(names, pa.Array if isinstance(codes, pa.Array) else type(codes))
+    assert_same(as_list(names), one_by_one(one))
+    assert len(set(as_list(names))) > 10
+
+
+@lookups
+@columns
+@pytest.mark.parametrize("codes", [[], [None, None], [7777777]], ids=["none", "nulls", "unknown"])
+def test_the_dtype_does_not_depend_on_the_rows(one, column, codes):
+    names = one(column(codes))
+    assert dtype(names) == dtype(one(column([0])))
+    assert as_list(names) == [None] * len(codes)
+
+
+@pytest.mark.parametrize(
+    "untyped", [pl.Series([None, None]), pa.nulls(2), pa.chunked_array([pa.nulls(2)])]
+)
+def test_a_column_that_has_only_nulls_needs_no_dtype(untyped):
+    assert as_list(exit_code_name(untyped)) == [None, None]
+    assert type(exit_code_name(untyped)) in (pl.Series, pa.StringArray, pa.ChunkedArray)
+
+
+@pytest.mark.parametrize("integers", ["int64", "Int64", "int32", "uint16", "int64[pyarrow]"])
+def test_pandas_keeps_index_and_name_and_gives_text(integers):
+    codes = pd.Series([0, 37, 0], dtype=integers, index=["a", "b", "b"], name="compute_exit_code")
+    before = codes.copy()
+    expected = pd.Series(
+        ["success", CONTRACT_DEFINED_NAME, "success"], dtype=STR, index=codes.index, name=codes.name
+    )
+    assert_series_equal(exit_code_name(codes), expected)
+    assert_series_equal(codes, before)
+
+
+def test_a_narrow_column_is_asked_as_well():
+    assert exit_code_name(pl.Series([-14, 40], dtype=pl.Int8)).to_list() == [
+        "out of gas",
+        CONTRACT_DEFINED_NAME,
+    ]
+    assert opcode_name(pa.array([0xFFFFFFFF, 0], pa.uint32())).to_pylist() == [
+        "bounce",
+        "text_comment",
+    ]
+    assert opcode_name(pa.array([-1, 0], pa.int32())).to_pylist() == ["bounce", "text_comment"]
+
+
+@given(st.lists(st.none() | st.sampled_from(sorted(OPCODES)), max_size=20))
+def test_columns_of_signed_opcodes_are_named_alike(opcodes):
+    unsigned = pl.Series("opcode", opcodes, dtype=pl.UInt32)
+    signed = pl.Series(
+        "opcode", [None if o is None else (o + 2**31) % 2**32 - 2**31 for o in opcodes], pl.Int32
+    )
+    assert opcode_name(signed).to_list() == opcode_name(unsigned).to_list()
+
+
+WRONG_COLUMNS = [
+    pd.Series([1.0, np.nan], name="x"),
+    pd.Series([True], name="x"),
+    pd.Series(["1"], name="x"),
+    pd.Series([None], dtype=object, name="x"),
+    pl.Series("x", [1.0]),
+    pl.Series("x", [True]),
+    pa.array(["1"]),
+    pa.chunked_array([[1.0]]),
+]
+
+
+@lookups
+@pytest.mark.parametrize("wrong", WRONG_COLUMNS, ids=lambda column: f"{type(column).__name__}")
+def test_a_column_that_holds_no_integers_is_refused(one, wrong):
+    with pytest.raises(TypeError, match=r"is an integer: the column .* is (\w|\()+"):
+        one(wrong)
+
+
+def test_a_column_of_floats_hears_what_to_do():
+    with pytest.raises(TypeError, match=r"'x' is Float64; .*astype\('Int64'\)"):
+        exit_code_name(pd.Series([1.0, np.nan], name="x"))
+
+
+@columns
+@pytest.mark.parametrize("far", [2**32, -(2**31) - 1])
+def test_a_column_with_what_is_no_opcode_is_refused(column, far):
+    with pytest.raises(ValueError, match=f"an opcode is an integer from .*, not {far}"):
+        opcode_name(column([0, None, far]))
+
+
+def test_a_column_beyond_int64_is_refused():
+    with pytest.raises(ValueError, match=f"an exit code is an integer from .*, not {2**63}"):
+        exit_code_name(pl.Series([2**63], dtype=pl.UInt64))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame({"x": [1]}), pl.DataFrame({"x": [1]})])
+def test_a_frame_is_no_column(frame):
+    with pytest.raises(TypeError, match="column of integers, not DataFrame"):
+        exit_code_name(frame)
+
+
+# ── within frames ────────────────────────────────────────────────────────────────────────────────
+
+FRAMES = {
+    "pandas": lambda table: table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get),
+    "polars": pl.from_arrow,
+    "polars lazy": lambda table: pl.from_arrow(table).lazy(),
+    "pyarrow": lambda table: table,
+    "DuckDB": duckdb.from_arrow,
+}
+
+
+@lookups
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_within_a_frame_of_any_engine_the_names_are_the_same(one, frame):
+    asked = ASKED[one]
+    table = pa.table({"n": range(len(asked)), "code": pa.array(asked, pa.int64())})
+    name = EXPRESSIONS[one](nw.col("code"))
+    named = nw.from_native(frame(table)).lazy().with_columns(name=name).collect("pyarrow")
+    assert_same(named.sort("n")["name"].to_list(), one_by_one(one))
+
+
+@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
+def test_within_a_frame_the_opcodes_of_the_lake_are_named_too(frame):
+    signed = [(code + 2**31) % 2**32 - 2**31 for code in OPCODES]
+    table = pa.table({"n": range(len(signed)), "opcode": pa.array(signed, pa.int32())})
+    name = opcode_names(nw.col("opcode"))
+    named = nw.from_native(frame(table)).lazy().with_columns(name=name).collect("pyarrow")
+    assert named.sort("n")["name"].to_list() == list(OPCODE_NAMES.values())
+
+
+DEFINED = dict.fromkeys((c for codes in CONTRACT_DEFINED for c in codes), CONTRACT_DEFINED_NAME)
+PLAIN = {
+    exit_code_name: EXIT_CODE_NAMES | DEFINED,
+    result_code_name: RESULT_CODE_NAMES,
+    opcode_name: OPCODE_NAMES | {code: OPCODE_NAMES[code % 2**32] for code in SIGNED},
+}
+
+
+@lookups
+def test_the_plain_dicts_say_the_same(one):
+    assert_same([PLAIN[one].get(code) for code in ASKED[one]], one_by_one(one))
+
+
+# ── real data ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def recorded(real):
+    bodies = sorted((real / "masterchainBlockShards").glob("*.json"))
+    assert bodies
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", tf.TonframesWarning)  # old bodies hold unknown fields
+        return [tf.parse_blocks(body.read_bytes()) for body in bodies]
+
+
+def test_every_code_in_real_data_has_a_name(recorded):
+    rows = pd.concat([blocks.transactions for blocks in recorded])
+    assert exit_code_name(rows.compute_exit_code.dropna()).notna().all()
+    assert result_code_name(rows.action_result_code.dropna()).notna().all()
+    assert set(rows.skipped_reason.dropna()) <= set(SKIP_REASONS)
+    assert set(rows.bounce.dropna()) <= set(BOUNCES)
+    assert rows.compute_exit_code.nunique() > 2
+
+
+def test_opcodes_have_the_names_that_the_service_gives_them(recorded):
+    rows = pd.concat([blocks.messages for blocks in recorded]).dropna(subset="decoded_opcode")
+    assert_series_equal(
+        opcode_name(rows.opcode), rows.decoded_opcode, check_names=False, check_index=True
+    )
+    assert rows.decoded_opcode.nunique() > 9

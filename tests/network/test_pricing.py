@@ -1,0 +1,230 @@
+"""Price arithmetic: known answers, and what must hold of any."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import UTC, datetime, timedelta, timezone
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tonframes.network.prices import BASECHAIN, MASTERCHAIN, PRICES
+from tonframes.network.pricing import forward_fee, gas_bought, gas_fee, prices_at, split_forward_fee
+
+OLD, MIDDLE, NEW = BASECHAIN
+MASTER = MASTERCHAIN[0]
+WITHIN = {OLD: "2024-01-01", MIDDLE: "2025-01-01", NEW: "2026-06-01", MASTER: "2025-01-01"}
+prices = st.sampled_from(PRICES)
+gas = st.integers(0, 2_000_000)
+
+
+def by(row):
+    """Ask for one row of the history, as a user would."""
+    return {"workchain": row.workchain, "at": WITHIN[row]}
+
+
+@pytest.mark.parametrize(
+    ("row", "used", "fee"),
+    [
+        # Transactions on record and the examples of the node's formula.
+        (OLD, 3_308, 3_308_000),
+        (MIDDLE, 3_308, 1_323_200),
+        (NEW, 3_308, 220_534),  # rounded down it would be 220 533
+        (NEW, 1_000, 66_668),
+        (MASTER, 3_308, 33_080_000),
+        (OLD, 0, 100_000),
+        (MIDDLE, 62, 40_000),
+        (NEW, 100, 6_667),
+        (NEW, 101, 6_734),
+        (MIDDLE, 101, 40_400),
+        (MASTER, 100, 1_000_000),
+        (NEW, 1_000_000, 66_666_673),
+        (OLD, 225_000_000, 225_000_000_000),
+    ],
+)
+def test_known_gas_fees(row, used, fee):
+    assert gas_fee(used, **by(row)) == fee
+    assert gas_fee(used, workchain=row.workchain, prices=[row]) == fee
+
+
+@pytest.mark.parametrize(
+    ("row", "amount", "bought"),
+    [
+        (MIDDLE, 39_999, 0),
+        (MIDDLE, 40_000, 100),
+        (MIDDLE, 40_399, 100),
+        (MIDDLE, 40_400, 101),
+        (MIDDLE, 399_999_999, 999_999),
+        (MIDDLE, 400_000_000, 1_000_000),
+        (MIDDLE, 10**18, 1_000_000),
+        (NEW, 0, 0),
+        (NEW, 6_667, 100),
+        (NEW, 66_668, 1_000),
+        (NEW, 66_667, 999),
+        (MASTER, 10**9, 100_000),
+    ],
+)
+def test_known_gas_bought(row, amount, bought):
+    assert gas_bought(amount, **by(row)) == bought
+
+
+@pytest.mark.parametrize(
+    ("row", "size", "fee", "parts"),
+    [
+        (OLD, (0, 0), 1_000_000, (333_328, 666_672)),
+        (MIDDLE, (0, 0), 400_000, (133_331, 266_669)),
+        (NEW, (0, 0), 66_667, (22_221, 44_446)),
+        (MASTER, (0, 0), 10_000_000, (3_333_282, 6_666_718)),
+        (MIDDLE, (1, 100), 480_000, (159_997, 320_003)),
+        (NEW, (1, 100), 80_001, (26_666, 53_335)),
+    ],
+)
+def test_known_forwarding_fees(row, size, fee, parts):
+    assert forward_fee(*size, **by(row)) == fee
+    assert split_forward_fee(fee, **by(row)) == parts
+
+
+@given(prices, gas)
+def test_a_fee_buys_the_gas_it_is_for(row, used):
+    bought = gas_bought(gas_fee(used, **by(row)), **by(row))
+    assert bought == min(max(used, row.flat_gas_limit), row.gas_limit)
+
+
+@given(prices, st.integers(0, 10**12))
+def test_what_is_bought_can_be_paid_for_and_no_more_can(row, amount):
+    bought = gas_bought(amount, **by(row))
+    assert bought == 0 or gas_fee(bought, **by(row)) <= amount
+    if bought < row.gas_limit:
+        assert gas_fee(max(bought, row.flat_gas_limit) + 1, **by(row)) > amount
+
+
+@given(prices, gas, gas)
+def test_more_gas_never_costs_less(row, one, other):
+    low, high = sorted((one, other))
+    assert gas_fee(low, **by(row)) <= gas_fee(high, **by(row))
+    assert gas_bought(low, **by(row)) <= gas_bought(high, **by(row))
+
+
+@given(prices, st.integers(0, 8192), st.integers(0, 2**21))
+def test_the_parts_of_a_forwarding_fee_are_the_fee(row, cells, bits):
+    fee = forward_fee(cells, bits, **by(row))
+    collected, travels = split_forward_fee(fee, **by(row))
+    assert collected + travels == fee
+    assert collected == fee * row.first_frac // 2**16
+    assert fee <= forward_fee(cells + 1, bits, **by(row))
+    assert fee <= forward_fee(cells, bits + 1, **by(row))
+
+
+def test_whole_numbers_of_any_kind_are_taken_and_python_ints_given():
+    assert type(gas_fee(np.int32(3_308))) is int
+    assert type(gas_bought(pd.Series([220_534], dtype="Int64")[0])) is int
+
+
+# ── when ─────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_without_a_moment_the_newest_prices_hold():
+    assert prices_at() is NEW
+    assert prices_at(workchain=-1) is MASTER
+    assert prices_at(prices=reversed(PRICES)) is NEW
+
+
+@pytest.mark.parametrize(
+    ("at", "row"),
+    [
+        (OLD.valid_until, OLD),
+        (MIDDLE.valid_from, MIDDLE),
+        (MIDDLE.valid_until, MIDDLE),
+        (NEW.valid_from, NEW),
+        (0, OLD),
+        (np.int64(1_780_000_000), NEW),
+        ("2024-04-15T13:57:18Z", OLD),
+        ("2024-04-15 13:57:18.900", OLD),
+        ("2024-04-15T16:57:18+03:00", OLD),
+        ("2025-01-01", MIDDLE),
+        (datetime(2024, 4, 15, 13, 57, 18, tzinfo=UTC), OLD),
+        (datetime(2024, 4, 15, 16, 57, 18, tzinfo=timezone(timedelta(hours=3))), OLD),
+        (pd.Timestamp("2026-05-04", tz="UTC"), NEW),
+    ],
+)
+def test_a_moment_may_be_written_in_any_of_these_ways(at, row):
+    assert prices_at(at) is row
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        OLD.valid_until + 1,
+        MIDDLE.valid_from - 1,
+        "2024-04-15T13:57:19Z",
+        datetime(2026, 4, 29, 22, tzinfo=UTC),
+        NEW.valid_from - 1,
+    ],
+)
+def test_between_rows_nothing_is_guessed(at):
+    for ask in (gas_fee, gas_bought, split_forward_fee):
+        with pytest.raises(ValueError, match="no known price fits workchain 0 at 202"):
+            ask(1_000, at=at)
+    with pytest.raises(ValueError, match="no known price fits"):
+        forward_fee(0, 0, at=at)
+    assert gas_fee(1_000, workchain=-1, at=at) == 10_000_000
+
+
+@pytest.mark.parametrize("workchain", [1, -2, "0", None])
+def test_of_an_unknown_workchain_nothing_is_guessed(workchain):
+    with pytest.raises(ValueError, match=r"no known price fits workchain .* no rows"):
+        gas_fee(1_000, workchain=workchain)
+
+
+def test_a_user_can_bring_prices():
+    later = dataclasses.replace(
+        NEW, name="later", valid_from=1_900_000_000, gas_price=2**16, flat_gas_price=100
+    )
+    mine = (*PRICES, later)
+    assert gas_fee(3_308, prices=mine) == 3_308
+    assert gas_fee(3_308, prices=mine, at=1_900_000_000) == 3_308  # the newest of two that hold
+    assert gas_fee(3_308, prices=mine, at=1_899_999_999) == 220_534
+    gap = dataclasses.replace(MIDDLE, valid_from=OLD.valid_until + 1)
+    assert gas_fee(3_308, prices=(OLD, gap, NEW), at="2024-04-20") == 1_323_200
+
+
+@pytest.mark.parametrize(
+    ("at", "error", "says"),
+    [
+        (datetime(2025, 1, 1), ValueError, "no time zone"),  # noqa: DTZ001 - refused for it
+        (pd.Timestamp("2025-01-01"), ValueError, "no time zone"),
+        ("yesterday", ValueError, "ISO form, not 'yesterday'"),
+        (1_780_000_000_000, ValueError, "unix seconds"),
+        (10**30, ValueError, "unix seconds"),
+        (1.78e9, TypeError, "a moment is"),
+        (True, TypeError, "a moment is"),
+        (datetime(2025, 1, 1, tzinfo=UTC).date(), TypeError, "a moment is"),
+    ],
+)
+def test_what_is_no_moment_is_refused(at, error, says):
+    with pytest.raises(error, match=says):
+        gas_fee(1_000, at=at)
+
+
+@pytest.mark.parametrize("wrong", [1.0, "1", True, None])
+@pytest.mark.parametrize("ask", [gas_fee, gas_bought, split_forward_fee])
+def test_what_is_no_whole_number_is_refused(ask, wrong):
+    with pytest.raises(TypeError, match="is an int, not"):
+        ask(wrong)
+    with pytest.raises(ValueError, match="less than 0: it is -1"):
+        ask(-1)
+
+
+def test_sizes_and_histories_are_checked():
+    with pytest.raises(ValueError, match="bits cannot be less than 0"):
+        forward_fee(0, -1)
+    with pytest.raises(TypeError, match="cells is an int"):
+        forward_fee(0.5, 0)
+    for wrong in (["a"], 7, [None]):
+        with pytest.raises(TypeError, match=r"rows of tonframes\.network\.prices\.Prices"):
+            gas_fee(1, prices=wrong)
+    with pytest.raises(ValueError, match="at least one row"):
+        gas_fee(1, prices=[])

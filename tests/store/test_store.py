@@ -1,0 +1,379 @@
+"""The store: what is written is read back, whole files or none, of one network."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from datetime import UTC, datetime, timedelta
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from pandas.testing import assert_frame_equal
+
+import tonframes as tf
+from tonframes.store import Held, Store, digest
+from tonframes.wire import pages, schema
+from tonframes.wire.tables import Tables, fit, in_order, stamped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST = 90_000_090
+SEQNOS = range(FIRST, FIRST + 20)  # crosses a multiple of 100
+MOMENT = datetime(2026, 11, 21, 9, 45, tzinfo=UTC)
+
+
+@cache
+def bodies() -> list[dict]:
+    return tf.synthetic_blocks(len(SEQNOS), first_seqno=FIRST, transactions_per_block=12)
+
+
+def tables_of(seqnos: range) -> Tables:
+    chosen = [bodies()[seqno - FIRST] for seqno in seqnos]
+    read = [pages.read(schema.BLOCKS_BODY, json.dumps(body).encode()) for body in chosen]
+    return stamped(in_order(pages.blocks_tables(read)), MOMENT)
+
+
+@pytest.fixture(scope="module")
+def tables() -> Tables:
+    return tables_of(SEQNOS)
+
+
+@pytest.fixture
+def store(tmp_path: Path, tables: Tables) -> Store:
+    made = Store(tmp_path / "store")
+    made.claim("-217", "a test")
+    made.write_blocks(tables, [SEQNOS], proof="synthetic")
+    return made
+
+
+def test_what_is_written_is_read_back(store, tables):
+    blocks = tf.read_blocks(store.path)
+    for name in ("transactions", "messages", "blocks"):
+        assert blocks.arrow(name).equals(tables[name]), name
+    assert blocks.seqnos == (SEQNOS,)
+
+
+def test_files_lie_on_a_grid_of_100_and_never_overlap(store):
+    assert [file.name for file in store.files("transactions").values()] == [
+        "00090000090-00090000100.parquet",
+        "00090000100-00090000110.parquet",
+    ]
+
+
+def test_pandas_reads_a_file_with_the_same_dtypes(store):
+    file = next(iter(store.files("transactions").values()))
+    ours = tf.read_blocks(store.path, range(FIRST, FIRST + 10)).transactions
+    assert_frame_equal(pd.read_parquet(file), ours)
+
+
+def test_any_engine_opens_a_folder_as_one_data_set(store, tables):
+    for name in ("transactions", "messages", "blocks"):
+        assert ds.dataset(store.path / name).count_rows() == len(tables[name])
+
+
+def test_units_and_meanings_travel_in_the_files(store):
+    file = next(iter(store.files("transactions").values()))
+    fees = pa.parquet.read_schema(file).field("total_fees").metadata
+    assert fees[b"unit"] == b"nanoton"
+    assert fees[b"path"] == b"total_fees"
+
+
+def test_the_footer_tells_what_a_file_is(store, tables):
+    file = store.files("transactions")[range(FIRST, FIRST + 10)]
+    footer = store.footer(file)
+    assert (footer.start, footer.stop) == (FIRST, FIRST + 10)
+    assert (footer.network, footer.proof, footer.schema) == ("-217", "synthetic", schema.VERSION)
+    rows = tables["transactions"].slice(0, footer.rows)
+    assert footer.digest == digest(rows)
+
+
+def test_only_gaps_are_written(store, tables):
+    before = {file: file.stat().st_mtime_ns for file in store.files("transactions").values()}
+    store.write_blocks(tables, [SEQNOS], proof="another")
+    assert before == {f: f.stat().st_mtime_ns for f in store.files("transactions").values()}
+
+
+def test_a_gap_in_the_middle_is_filled(tmp_path, tables):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    store.write_blocks(tables, [range(FIRST, FIRST + 2), range(FIRST + 5, FIRST + 7)], proof="")
+    assert store.gaps([SEQNOS]) == (range(FIRST + 2, FIRST + 5), range(FIRST + 7, FIRST + 20))
+    with pytest.raises(tf.MissingError, match="90000092:90000095") as caught:
+        tf.read_blocks(store.path, range(FIRST, FIRST + 7))
+    assert caught.value.missing == (range(FIRST + 2, FIRST + 5),)
+    store.write_blocks(tables, [SEQNOS], proof="")
+    assert store.held() == (SEQNOS,)
+    for name in ("transactions", "messages", "blocks"):
+        assert tf.read_blocks(tmp_path).arrow(name).equals(tables[name])
+
+
+def test_a_masterchain_block_without_transactions_is_held_too(tmp_path, tables):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    nothing = {name: table.slice(0, 0) for name, table in tables.items()}
+    store.write_blocks(nothing, [range(5, 6)], proof="")
+    blocks = tf.read_blocks(tmp_path, [5])
+    assert len(blocks.transactions) == 0
+    assert_frame_equal(
+        blocks.transactions.dtypes.to_frame(),
+        tf.parse_blocks({"transactions": []}).transactions.dtypes.to_frame(),
+    )
+
+
+def test_single_seqnos_and_single_columns(store, tables):
+    seqnos = [FIRST + 9, FIRST + 10]
+    blocks = tf.read_blocks(store.path, seqnos, columns=["hash", "total_fees", "tx_hash"])
+    expected = tables["transactions"].to_pandas().query("mc_block_seqno in @seqnos")
+    expected = expected[["hash", "total_fees"]].reset_index(drop=True)
+    assert_frame_equal(blocks.transactions, expected)
+    assert list(blocks.messages) == ["tx_hash"]
+    with pytest.raises(ValueError, match="no table here has a column 'fee'"):
+        tf.read_blocks(store.path, columns=["fee"])
+
+
+def test_rows_are_counted_without_reading_them(store, tables):
+    some = (range(FIRST + 3, FIRST + 12),)
+    for name in ("transactions", "messages"):
+        assert len(Held(store, name, some)) == len(store.read(name, some))
+        assert len(Held(store, name, (SEQNOS,))) == len(tables[name])
+
+
+def test_what_is_not_held_is_not_read_as_nothing(store):
+    with pytest.raises(tf.MissingError) as caught:
+        store.read("transactions", [range(FIRST - 3, FIRST + 2)])
+    assert caught.value.missing == (range(FIRST - 3, FIRST),)
+    with pytest.raises(tf.MissingError):
+        store.count("transactions", [range(FIRST - 3, FIRST + 2)])
+
+
+def test_blocks_are_shown_where_they_are_there_and_nobody_is_left_in_the_dark(tmp_path, tables):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    unshown = {name: table for name, table in tables.items() if name != "blocks"}
+    store.write_blocks(unshown, [range(FIRST, FIRST + 10)], proof="")
+    store.write_blocks(tables, [SEQNOS], proof="")
+    with pytest.warns(tf.TonframesWarning, match=f"shows no blocks for {FIRST}:{FIRST + 10}"):
+        blocks = tf.read_blocks(tmp_path)
+    assert blocks.arrow("blocks")["mc_block_seqno"].to_pylist()[0] == FIRST + 10
+    assert tf.read_blocks(tmp_path, range(FIRST + 10, FIRST + 20)).arrow("blocks").num_rows > 0
+    assert tf.read_blocks(tmp_path, range(FIRST, FIRST + 10)).arrow("blocks").num_rows == 0
+
+
+def test_the_address_book_is_of_the_addresses_that_occur(store):
+    blocks = tf.read_blocks(store.path, [FIRST])
+    occurring = {
+        *blocks.transactions.account,
+        *blocks.messages.source,
+        *blocks.messages.destination,
+    }
+    assert set(blocks.address_book.address) <= occurring
+    assert 0 < len(blocks.address_book) < len(tf.read_blocks(store.path).address_book)
+
+
+def test_what_is_done_to_a_frame_is_not_seen_by_who_asks_next(store):
+    blocks = tf.read_blocks(store.path)
+    before = blocks.transactions.total_fees.sum()
+    frame = blocks.transactions
+    frame["total_fees"] = 0
+    frame.loc[0, "account"] = "mine"
+    assert blocks.transactions.total_fees.sum() == before > 0
+    assert "mine" not in set(blocks.transactions.account)
+
+
+@pytest.mark.parametrize("wrong", [[0], [-1], ["5"], [True], 5, range(10**30), "5:6"])
+def test_wrong_seqnos_are_refused(store, wrong):
+    with pytest.raises((TypeError, ValueError), match="seqnos"):
+        tf.read_blocks(store.path, wrong)
+
+
+def test_wrong_columns_and_addresses_are_refused(store):
+    with pytest.raises(TypeError, match="columns is a list"):
+        tf.read_blocks(store.path, columns="lt")
+    with pytest.raises(TypeError, match="addresses is a list"):
+        tf.read_accounts(store.path, "0:" + "A" * 64)
+    with pytest.raises(TypeError, match="as_of is a datetime"):
+        tf.read_accounts(store.path, as_of="2026-06-01")
+
+
+def test_a_store_is_not_written_over(store, tmp_path):
+    with pytest.raises(ValueError, match="is a store"):
+        tf.read_blocks(store.path).write(store.path)
+    tf.read_blocks(store.path).write(tmp_path / "elsewhere")
+
+
+def test_views_and_errors_can_be_sent_to_other_processes(store):
+    blocks = pickle.loads(pickle.dumps(tf.read_blocks(store.path)))
+    assert blocks.seqnos == (SEQNOS,)
+    assert len(blocks.address_book) > 0
+    for error in (
+        tf.DecodeError("$.a", "b", "c"),
+        tf.MissingError("gone", missing=(range(1, 2),)),
+        tf.StoreError("broken", path=store.path),
+        tf.RequestError("no", status=404),
+        tf.IncompleteError("half", missing=[range(3, 4)]),
+    ):
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again), vars(again)) == (type(error), str(error), vars(error))
+
+
+# ── accounts ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def account(address: str, balance: int, moment: datetime, *, with_boc: bool = True) -> pa.Table:
+    columns = {
+        "address": pa.array([address]),
+        "balance": pa.array([balance]),
+        "found": True,
+        "with_boc": with_boc,
+        "fetched_at": moment,
+    }
+    return fit(schema.ACCOUNTS, columns, 1)
+
+
+A, B = "0:" + "A" * 64, "0:" + "B" * 64
+
+
+@pytest.fixture
+def snapshots(tmp_path: Path) -> Path:
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    nothing = {name: schema.TABLES[name].schema.empty_table() for name in tf.Accounts.names}
+    for hours, address, balance in ((0, A, 1), (0, B, 2), (1, A, 3)):
+        states = account(address, balance, MOMENT + timedelta(hours=hours))
+        store.write_accounts(nothing | {"accounts": states})
+    return tmp_path
+
+
+def test_the_newest_state_of_each_account_is_read(snapshots):
+    states = tf.read_accounts(snapshots).accounts.set_index("address").balance
+    assert dict(states) == {A: 3, B: 2}
+
+
+def test_the_state_as_of_a_moment(snapshots):
+    states = tf.read_accounts(snapshots, as_of=MOMENT + timedelta(minutes=1)).accounts
+    assert dict(states.set_index("address").balance) == {A: 1, B: 2}
+    with pytest.raises(ValueError, match="time zone"):
+        tf.read_accounts(snapshots, as_of=datetime(2026, 1, 1))  # noqa: DTZ001
+
+
+def test_accounts_come_in_the_order_asked_and_in_any_form(snapshots):
+    assert list(tf.read_accounts(snapshots, [B, A.lower()]).accounts.address) == [B, A]
+    with pytest.raises(tf.MissingError) as caught:
+        tf.read_accounts(snapshots, [A, "0:" + "C" * 64])
+    assert caught.value.missing == ("0:" + "C" * 64,)
+
+
+# ── what is not a store ──────────────────────────────────────────────────────────────────────────
+
+
+def test_no_store(tmp_path):
+    with pytest.raises(tf.StoreError, match="there is no store at"):
+        tf.read_blocks(tmp_path)
+    (tmp_path / "network.json").write_text("[]")
+    with pytest.raises(tf.StoreError, match="does not say which network"):
+        tf.read_blocks(tmp_path)
+
+
+def test_a_store_is_of_one_network(store):
+    with pytest.raises(tf.StoreError, match="of the network -217, and x is of mainnet"):
+        store.claim("mainnet", "x")
+
+
+def test_a_file_of_another_network_is_refused(store):
+    about = store.path / "network.json"
+    about.write_text(about.read_text().replace("-217", "mainnet"))
+    with pytest.raises(tf.StoreError, match="is of the network '-217' in a store of mainnet"):
+        tf.read_blocks(store.path).arrow("transactions")
+
+
+def test_a_file_under_another_name_is_refused(store):
+    file = store.files("messages")[range(FIRST, FIRST + 10)]
+    file.rename(file.with_name("00090000080-00090000100.parquet"))
+    with pytest.raises(tf.StoreError, match=r"00090000090-00090000100\.parquet is gone"):
+        tf.read_blocks(store.path).arrow("messages")
+
+
+def test_a_file_with_other_seqnos_than_its_name_says_is_refused(store):
+    one, two = store.files("messages").values()
+    two.write_bytes(one.read_bytes())
+    with pytest.raises(tf.StoreError, match="not those of its name"):
+        tf.read_blocks(store.path).arrow("messages")
+
+
+def test_a_file_that_is_not_called_as_ours_are_is_refused(store):
+    (store.path / "messages" / "copy of 00090000090-00090000100.parquet").touch()
+    with pytest.raises(tf.StoreError, match="is not called as the files of a store are"):
+        tf.read_blocks(store.path).arrow("messages")
+
+
+def test_a_newer_version_of_the_columns_is_refused(store, monkeypatch):
+    monkeypatch.setattr(schema, "VERSION", schema.VERSION - 1)
+    with pytest.raises(tf.StoreError, match="use tonframes"):
+        tf.read_blocks(store.path).arrow("transactions")
+
+
+def test_other_parquet_is_refused(store):
+    file = next(iter(store.files("transactions").values()))
+    pd.DataFrame({"a": [1]}).to_parquet(file)
+    with pytest.raises(tf.StoreError, match="was not written by tonframes"):
+        tf.read_blocks(store.path).arrow("transactions")
+
+
+# ── digests ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_equal_tables_have_equal_digests_however_they_lie_in_memory(tables):
+    for name in ("transactions", "messages", "blocks"):
+        rows = tables[name]
+        padded = pa.concat_tables([rows, rows, rows])
+        assert digest(pa.concat_tables([rows.slice(0, 7), rows.slice(7)])) == digest(rows)
+        assert digest(padded.slice(len(rows), len(rows))) == digest(rows)
+        assert digest(padded.combine_chunks().slice(len(rows), len(rows))) == digest(rows)
+        assert digest(rows.slice(1)) != digest(rows)
+        assert digest(rows.take(list(reversed(range(len(rows)))))) != digest(rows)
+
+
+def test_what_lies_under_a_null_has_no_say_in_a_digest():
+    # The same three values over different bytes: 1, null, 3 and "a", null, "c".
+    valid = pa.py_buffer(b"\x05")
+    numbers, texts = [], []
+    for hidden in (2, 9):
+        data = pa.array([1, hidden, 3]).buffers()[1]
+        numbers.append(pa.Array.from_buffers(pa.int64(), 3, [valid, data]))
+        offsets = pa.array([0, 1, 1 + hidden, 2 + hidden], pa.int32()).buffers()[1]
+        letters = pa.py_buffer(b"a" + b"b" * hidden + b"c")
+        texts.append(pa.Array.from_buffers(pa.string(), 3, [valid, offsets, letters]))
+    one, two = (pa.table({"n": n, "t": t}) for n, t in zip(numbers, texts, strict=True))
+    assert one.equals(two)
+    assert digest(one) == digest(two)
+
+
+def test_digests_tell_apart_what_is_not_equal():
+    said = [
+        {"a": pa.array(["ab", "c"])},
+        {"a": pa.array(["a", "bc"])},
+        {"a": pa.array(["abc", ""])},
+        {"a": pa.array(["abc", None])},
+        {"b": pa.array(["abc", None])},
+        {"a": pa.array([1, None])},
+        {"a": pa.array([1, 0])},
+        {"a": pa.array([None, 1])},
+        {"a": pa.array([True, False])},
+        {"a": pa.array([True, None])},
+        {"a": pa.array([1, 0]), "b": pa.array([1, 0])},
+        {"a": pa.array([1]), "b": pa.array([1])},
+        {"a": pa.array([], pa.int64())},
+        {"a": pa.array([], pa.string())},
+    ]
+    assert len({digest(pa.table(columns)) for columns in said}) == len(said)
+
+
+def test_a_number_in_a_footer_says_the_same_as_the_table_that_is_read(store):
+    for name in ("transactions", "messages", "blocks"):
+        for run, file in store.files(name).items():
+            assert store.footer(file).digest == digest(store.read(name, [run]))

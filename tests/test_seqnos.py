@@ -1,0 +1,66 @@
+"""Sets of seqnos as ranges: what is true of sets is true of them."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tonframes.seqnos import SPAN, aligned, joined, meeting, ranges, spell, subtract
+
+one = st.builds(
+    lambda start, length: range(start, start + length), st.integers(0, 300), st.integers(0, 40)
+)
+many = st.lists(one, max_size=12)
+
+
+def numbers(runs):
+    return {n for run in runs for n in run}
+
+
+def is_canonical(runs):
+    return all(runs) and all(a.stop < b.start for a, b in pairwise(runs))
+
+
+@given(st.lists(st.integers(-50, 300)))
+def test_ranges_are_the_numbers(some):
+    assert numbers(ranges(some)) == set(some)
+    assert is_canonical(ranges(some))
+
+
+@given(one, st.integers(1, 3))
+def test_a_range_is_taken_as_it_is(run, step):
+    assert ranges(run) == ((run,) if run else ())
+    assert numbers(ranges(run[::step])) == set(run[::step])
+
+
+@given(many)
+def test_joined_is_the_union(some):
+    assert numbers(joined(some)) == numbers(some)
+    assert is_canonical(joined(some))
+
+
+@given(many, many)
+def test_subtract_is_the_difference(some, taken):
+    rest = subtract(some, taken)
+    assert numbers(rest) == numbers(some) - numbers(taken)
+    assert all(rest)
+
+
+@given(one.filter(len), many)
+def test_meeting_are_those_with_a_common_number(run, some):
+    runs = joined(some)
+    assert list(meeting(run, runs)) == [other for other in runs if set(run) & set(other)]
+
+
+@given(st.integers(0, 500), st.integers(1, 500))
+def test_aligned_cuts_at_the_grid_and_loses_nothing(start, length):
+    parts = list(aligned(range(start, start + length)))
+    assert [n for part in parts for n in part] == list(range(start, start + length))
+    assert all(part.start // SPAN == (part.stop - 1) // SPAN for part in parts)
+
+
+def test_spelled_as_python_slices():
+    assert spell(()) == ""
+    assert spell([range(5), range(7, 8)]) == "0:5, 7"

@@ -1,0 +1,306 @@
+"""Every wrong body is one DecodeError that says where, what was expected, and what was there."""
+
+import json
+from contextlib import suppress
+
+import pytest
+import strategies
+from hypothesis import given
+from hypothesis import strategies as st
+from strategies import dump, least, said
+
+from tonframes import parse_accounts, parse_blocks
+from tonframes.errors import QUOTED, DecodeError, TonframesWarning
+from tonframes.wire import schema
+from tonframes.wire.tolerant import escape
+
+RECORD = {parse_blocks: schema.BLOCKS_BODY, parse_accounts: schema.ACCOUNTS_BODY}
+both = pytest.mark.parametrize("parse", RECORD)
+quietly = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
+
+
+@pytest.fixture
+def transaction():
+    """Give the least transaction, with a message and the phases that the tests write into."""
+    tree = least(schema.TRANSACTION)
+    tree["in_msg"] = least(schema.MESSAGE)
+    tree["description"] |= {"compute_ph": {}, "credit_ph": {}}
+    return tree
+
+
+def wrong(body, parse=parse_blocks):
+    """Parse a body that must be refused, and give the error."""
+    with pytest.raises(DecodeError) as caught:
+        parse(body)
+    error = caught.value
+    assert str(error) == f"{error.path}: expected {error.expected}, found {error.found}"
+    assert len(str(error)) < 4 * QUOTED + len(error.path)
+    assert str(error).isprintable()
+    return error
+
+
+def block(transaction):
+    return dump(
+        {"transactions": [least(schema.TRANSACTION) | {"hash": "x", "lt": "8"}, transaction]}
+    )
+
+
+# ── what is no JSON at all ───────────────────────────────────────────────────────────────────────
+
+
+@both
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b" ", b"\xff", b"\xef\xbb\xbf{}", b"nul", b"\0"),
+        b"<html><head><title>502 Bad Gateway</title></head></html>",
+        b'{"transactions": [',
+        b'{"transactions": []',
+        b'{"transactions": []}}',
+        b'{"transactions": []} {"transactions": []}',
+        b'{"transactions": NaN}',
+        b'{"transactions": [], "address_book": {"a": {"b": NaN}}}',
+        b'{"transactions": [], "x": Infinity}',
+        b'{"transactions": [], "x": -Infinity}',
+        b'{"transactions": [], "x": 01}',
+        b'{"transactions": [], "x": 1.}',
+        b'{"transactions": [], "x": "\n"}',
+        b"{'transactions': []}",
+        b'{"transactions": [],}',
+        b'{"transactions": [] // none\n}',
+    ],
+)
+def test_what_is_no_json_is_refused_as_a_whole(parse, body):
+    error = wrong(body, parse)
+    assert (error.path, error.expected) == ("$", "JSON")
+
+
+@both
+@pytest.mark.parametrize("depth", [2_000, 100_000])
+def test_nesting_beyond_any_reason_is_refused(parse, depth):
+    for key in ("address_book", "x"):
+        body = b'{"' + key.encode() + b'": {"a": {"b": ' + b"[" * depth + b"]" * depth + b"}}}"
+        assert wrong(body, parse).path == "$"
+
+
+@both
+@pytest.mark.parametrize("body", [b"[]", b'[{"transactions": []}]', b"null", b"1", b'"a"', b"true"])
+def test_what_is_no_object_is_refused(parse, body):
+    error = wrong(body, parse)
+    assert (error.path, error.expected, error.found) == ("$", "a JSON object", ascii(body.decode()))
+
+
+def test_an_answer_to_another_question_is_refused():
+    assert '"transactions" or "blocks"' in wrong(b'{"accounts": []}').expected
+    assert wrong(b'{"transactions": []}', parse_accounts).expected == 'an object with "accounts"'
+
+
+def test_every_recorded_error_body_is_refused(real):
+    for path in sorted((real / "errors").glob("*.json")):
+        assert wrong(path.read_bytes()).path == "$", path.name
+        assert wrong(path.read_bytes(), parse_accounts).path == "$", path.name
+
+
+# ── a wrong value somewhere ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "token",
+    ['"1e3"', '"007"', '"0x10"', '""', '" 12"', '"12 "', '"null"', '"-0"', '"+1"', "123", "1.0"],
+)
+@pytest.mark.parametrize("key", ["gas_used", "gas_fees"])
+def test_a_string_int_of_another_form_is_refused(transaction, key, token):
+    transaction["description"]["compute_ph"][key] = strategies.Raw(token)
+    error = wrong(block(transaction))
+    assert error.path == f"$.transactions[1].description.compute_ph.{key}"
+    assert error.expected == "a string of decimal digits"
+    assert error.found == ascii(token)
+
+
+@pytest.mark.parametrize("token", ["1.0", "1e3", '"1"', "true", "[]", "{}"])
+def test_an_int_of_another_form_is_refused(transaction, token):
+    transaction["description"]["compute_ph"]["exit_code"] = strategies.Raw(token)
+    error = wrong(block(transaction))
+    assert error.path == "$.transactions[1].description.compute_ph.exit_code"
+    assert (error.expected, error.found) == ("an integer", ascii(token))
+
+
+@pytest.mark.parametrize("token", ['"true"', '"false"', "0", "1", '""', '"null"'])
+def test_a_boolean_of_another_form_is_refused(transaction, token):
+    transaction["description"]["aborted"] = strategies.Raw(token)
+    error = wrong(block(transaction))
+    assert error.path == "$.transactions[1].description.aborted"
+    assert (error.expected, error.found) == ("true or false", ascii(token))
+
+
+@pytest.mark.parametrize("token", ['"0"', '""', '"0x8000000000000000"', '" 8"', "8", "null"])
+def test_a_shard_of_another_form_is_refused(transaction, token):
+    transaction["block_ref"]["shard"] = strategies.Raw(token)
+    error = wrong(block(transaction))
+    assert error.path == "$.transactions[1].block_ref.shard"
+    assert error.expected.startswith("a shard")
+
+
+@pytest.mark.parametrize("token", ['"0x"', '"12"', '"0x123456789"', "4294967296", "1.0", "true"])
+def test_an_opcode_of_another_form_is_refused(transaction, token):
+    transaction["in_msg"]["opcode"] = strategies.Raw(token)
+    error = wrong(block(transaction))
+    assert error.path == "$.transactions[1].in_msg.opcode"
+    assert error.expected.startswith("an opcode")
+
+
+@pytest.mark.parametrize("key", ["hash", "lt", "now", "total_fees", "block_ref", "description"])
+@pytest.mark.parametrize("found", ["nothing", "null"])
+def test_a_required_field_that_is_missing_or_null_is_refused(transaction, key, found):
+    transaction[key] = None
+    if found == "nothing":
+        del transaction[key]
+    error = wrong(block(transaction))
+    assert error.path == f"$.transactions[1].{key}"
+    assert error.found in (found, ascii(found))
+
+
+@pytest.mark.parametrize(("key", "value"), [("lt", str(2**63)), ("now", 2**63)])
+def test_a_required_integer_beyond_int64_is_refused(transaction, key, value):
+    transaction[key] = value
+    error = wrong(block(transaction))
+    assert error.path == f"$.transactions[1].{key}"
+    assert "64 bits" in error.expected
+
+
+@quietly
+@pytest.mark.parametrize("where", ["known", "unknown", "body", "entry", "decoded"])
+def test_a_string_that_is_no_utf8_is_refused_wherever_it_stands(transaction, where):
+    broken, body = strategies.Raw('{"a":"\udcff"}'), {"transactions": [transaction]}
+    match where:
+        case "known":
+            transaction["total_fees_extra_currencies"] = broken
+        case "unknown":
+            transaction["brand_new"] = broken
+        case "decoded":
+            transaction["in_msg"]["message_content"] = {"decoded": broken}
+        case "entry":
+            body["address_book"] = {"a": broken}
+        case "body":
+            body["brand_new"] = broken
+    wrong(dump(body))
+
+
+def test_a_row_that_is_null_is_refused():
+    assert wrong(b'{"transactions": [null]}').path == "$.transactions[0]"
+
+
+def test_found_is_shortened(transaction):
+    transaction["lt"] = "9" * 10_000
+    assert len(wrong(block(transaction)).found) == QUOTED
+
+
+def test_the_path_leads_into_out_msgs(transaction):
+    messages = [least(schema.MESSAGE) for _ in range(3)]
+    messages[2]["value"] = 5
+    transaction["out_msgs"] = messages
+    assert wrong(block(transaction)).path == "$.transactions[1].out_msgs[2].value"
+
+
+@quietly
+@both
+@given(data=st.data())
+def test_one_wrong_value_anywhere_is_named_by_its_path(parse, data):
+    broken = data.draw(strategies.broken(RECORD[parse]))
+    assert wrong(broken.body, parse).path == broken.path
+
+
+# ── nothing but DecodeError, ever ────────────────────────────────────────────────────────────────
+
+
+@both
+@given(data=st.data())
+def test_a_truncated_body_is_refused(parse, data):
+    body = data.draw(strategies.bodies(RECORD[parse]))
+    wrong(body[: data.draw(st.integers(0, len(body) - 1))], parse)
+
+
+@quietly
+@both
+@given(data=st.data())
+def test_a_damaged_body_is_refused_or_comes_back(parse, data):
+    _refused_or_comes_back(parse, data.draw(strategies.damaged(RECORD[parse])))
+
+
+@quietly
+@both
+@given(data=st.data())
+def test_a_body_with_anything_anywhere_is_refused_or_comes_back(parse, data):
+    _refused_or_comes_back(parse, data.draw(strategies.shuffled(RECORD[parse])))
+
+
+@quietly
+@both
+@given(tree=strategies.ANYTHING)
+def test_any_json_is_refused_or_comes_back(parse, tree):
+    _refused_or_comes_back(parse, dump(tree))
+
+
+@quietly
+@both
+@given(body=st.binary(max_size=40))
+def test_any_bytes_are_refused_or_come_back(parse, body):
+    _refused_or_comes_back(parse, body)
+
+
+def _refused_or_comes_back(parse, body):
+    with suppress(DecodeError):
+        parsed = parse(body)
+        assert said(RECORD[parse], parsed.to_json()) == said(RECORD[parse], body)
+        repr(parsed)
+
+
+# ── what has no place ────────────────────────────────────────────────────────────────────────────
+
+
+def test_an_integer_beyond_int64_goes_to_extra(transaction):
+    transaction["description"]["credit_ph"]["credit"] = "16298225961743024383"
+    with pytest.warns(TonframesWarning, match="/description/credit_ph/credit") as caught:
+        table = parse_blocks(block(transaction)).transactions
+    assert len(caught) == 1
+    assert table.credit.isna().all()
+    assert table.has_credit.tolist() == [False, True]
+    assert table.extra[1] == '{"/description/credit_ph/credit":"16298225961743024383"}'
+
+
+def test_unknown_members_go_to_extra_verbatim_with_one_warning(transaction):
+    transaction |= {"new": strategies.Raw('{ "a" : 1e5 }'), "a/b~c": None}
+    transaction["description"]["compute_ph"][""] = strategies.Raw("1.50")
+    transaction["in_msg"]["é"] = strategies.Raw('"\\u00e9"')
+    body = {"transactions": [transaction], "x": strategies.Raw(" [1.0] ")}
+    with pytest.warns(TonframesWarning) as caught:
+        blocks = parse_blocks(dump(body))
+    assert len(caught) == 1
+    assert json.loads(blocks.transactions.extra[0]).keys() == {
+        *("/new", "/a~1b~0c", "/description/compute_ph/")
+    }
+    assert '{ "a" : 1e5 }' in blocks.transactions.extra[0]
+    assert "1.50" in blocks.transactions.extra[0]
+    assert blocks.messages.extra[0] == '{"/é":"\\u00e9"}'
+    assert blocks.extra == '{"/x":[1.0]}'
+
+
+def test_the_warning_names_this_line():
+    with pytest.warns(TonframesWarning) as caught:
+        parse_blocks(b'{"transactions": [], "x": 1}')
+    assert caught[0].filename == __file__
+
+
+def test_a_message_that_is_an_empty_object_is_none_and_comes_back():
+    body = {"transactions": [least(schema.TRANSACTION) | {"in_msg": {}}]}
+    for gap in ("", " ", "\n\t"):
+        with pytest.warns(TonframesWarning, match="/in_msg"):
+            blocks = parse_blocks(dump(body, gap=gap))
+        assert blocks.messages.empty
+        assert said(schema.BLOCKS_BODY, blocks.to_json()) == said(schema.BLOCKS_BODY, dump(body))
+
+
+@given(st.text())
+def test_an_escaped_key_is_one_part_of_a_pointer(key):
+    assert "/" not in escape(key)
+    assert escape(key).replace("~1", "/").replace("~0", "~") == key

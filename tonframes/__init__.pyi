@@ -1,0 +1,97 @@
+# The public names, and where each of them is defined.
+
+from .addresses import to_friendly, to_raw
+from .analysis.activity import activity, flows
+from .analysis.audit import check_balances, check_fees
+from .analysis.failures import failure_summary, failures
+from .analysis.fees import fee_breakdown, fee_summary, to_ton, undo_gas_exchange
+from .analysis.gas import gas_outliers, gas_summary, price_of
+from .analysis.names import with_names
+from .analysis.storage import storage_rates
+from .analysis.traces import trace_costs
+from .bodies import decode_bodies
+from .client import Client
+from .columns import describe
+from .errors import (
+    DecodeError,
+    IncompleteError,
+    MissingError,
+    RequestError,
+    StoreError,
+    TonframesError,
+    TonframesWarning,
+)
+from .export import read_csv, write_csv
+from .fetch import Plan, fetch_accounts, fetch_blocks, follow_blocks, plan_blocks, seqno_at
+from .frames import Accounts, Blocks
+from .network.codes import exit_code_name, opcode_name, result_code_name
+from .network.pricing import forward_fee, gas_bought, gas_fee
+from .parse import parse_account_states, parse_accounts, parse_blocks, parse_transactions
+from .plots import plot_activity, plot_failures, plot_fees, plot_flow, plot_gas
+from .samples import sample
+from .service import serve
+from .store import read_accounts, read_blocks
+from .synthetic import synthetic_blocks
+
+__version__: str
+
+__all__ = [
+    "Accounts",
+    "Blocks",
+    "Client",
+    "DecodeError",
+    "IncompleteError",
+    "MissingError",
+    "Plan",
+    "RequestError",
+    "StoreError",
+    "TonframesError",
+    "TonframesWarning",
+    "activity",
+    "check_balances",
+    "check_fees",
+    "decode_bodies",
+    "describe",
+    "exit_code_name",
+    "failure_summary",
+    "failures",
+    "fee_breakdown",
+    "fee_summary",
+    "fetch_accounts",
+    "fetch_blocks",
+    "flows",
+    "follow_blocks",
+    "forward_fee",
+    "gas_bought",
+    "gas_fee",
+    "gas_outliers",
+    "gas_summary",
+    "opcode_name",
+    "parse_account_states",
+    "parse_accounts",
+    "parse_blocks",
+    "parse_transactions",
+    "plan_blocks",
+    "plot_activity",
+    "plot_failures",
+    "plot_fees",
+    "plot_flow",
+    "plot_gas",
+    "price_of",
+    "read_accounts",
+    "read_blocks",
+    "read_csv",
+    "result_code_name",
+    "sample",
+    "seqno_at",
+    "serve",
+    "storage_rates",
+    "synthetic_blocks",
+    "to_friendly",
+    "to_raw",
+    "to_ton",
+    "trace_costs",
+    "undo_gas_exchange",
+    "with_names",
+    "write_csv",
+]

@@ -1,0 +1,345 @@
+"""Do the numbers add up? The audit to run before any other question."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING
+
+import narwhals as nw
+import pyarrow as pa
+
+from tonframes.analysis import engines
+from tonframes.analysis.fees import BREAKDOWN, taken_apart
+from tonframes.bodies import import_fees
+from tonframes.network.prices import PRICES
+from tonframes.wire.schema import MESSAGES, TRANSACTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.network.prices import Prices
+
+_FEES = ("hash", "account", "verdict", "difference", "why")
+_BALANCES = ("hash", "account", "lt", "verdict", "difference", "why", "chain")
+
+_EAGER = ("pandas", "polars", "pyarrow")
+
+# Whatever is sent to this address is burned (configuration parameter 5, since May 2023).
+_BLACKHOLE = "-1:" + "F" * 64
+
+_STATES = (
+    "orig_status",
+    "account_state_balance_before",
+    "end_status",
+    "account_state_balance_after",
+)
+_CHAIN = (
+    "hash",
+    "account",
+    "lt",
+    "descr",
+    "prev_trans_hash",
+    "total_fees",
+    "action_success",
+    "action_msgs_created",
+    "bounce",
+    *_STATES,
+)
+_MOVED = ("tx_hash", "direction", "source", "value", "fwd_fee", "ihr_fee")
+
+
+def check_fees(
+    transactions: AnyFrame, messages: AnyFrame | None = None, *, prices: Sequence[Prices] = PRICES
+) -> AnyFrame:
+    """Judge each transaction by whether its fees add up.
+
+    Parameters
+    ----------
+    transactions
+        A frame of any engine.
+    messages
+        The messages of the same transactions, a frame of pandas, polars or pyarrow. With them,
+        and with the extra `boc`, the fee for importing an external message is computed from the
+        message and compared. Needs body or body_boc.
+    prices
+        The rows of the price history to compute by.
+
+    Returns
+    -------
+    A frame of the same engine, a row a transaction (on pandas with the same index):
+
+    - hash, account.
+    - verdict: ok, unknown or violated.
+    - difference: nanoton that `total_fees` is above what the rules give; null where unknown.
+    - why: of what is not ok, the reason.
+
+    Raises
+    ------
+    TypeError
+        `messages` of a lazy engine: bodies are read by Python, row by row.
+
+    Notes
+    -----
+    ``total_fees = storage + gas + action + bounce + import + due`` (transaction.cpp; see
+    `fee_breakdown`). Violated means that the data is wrong: on the chain it cannot be.
+
+    Examples
+    --------
+    >>> from tonframes import read_blocks, sample
+    >>> transactions = read_blocks(sample()).transactions
+    >>> check_fees(transactions)["verdict"].value_counts().to_dict()
+    {'ok': 2152, 'unknown': 848}
+    """
+    rows = engines.take(transactions, "check_fees", TRANSACTIONS, BREAKDOWN, also=("account",))
+    rows = engines.by_row(rows, taken_apart)
+    if messages is None:
+        return engines.give(engines.by_row(rows, _judge_fees), transactions)
+    imports = _imports(rows, messages, prices)
+    rows = rows.join(imports, left_on="hash", right_on="tx_hash", how="left")
+    return engines.give(engines.by_row(rows, partial(_judge_fees, imports=True)), transactions)
+
+
+def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
+    """Judge rows with the columns of `fee_breakdown`, and `expected` if there are `imports`."""
+    off = nw.col("residual")
+    rows = rows.with_columns(fee=nw.col("import"))
+    external = nw.col("external") & (nw.col("fee") != 0)
+    known = nw.col("complete") & ~external
+    if imports:
+        off = nw.when(external).then(nw.col("fee") - nw.col("expected")).otherwise(off)
+        known = nw.col("complete") & ~(external & nw.col("expected").is_null())
+    # Less than nothing cannot have been paid, whatever the message was.
+    off = nw.when(nw.col("fee") < 0).then(nw.col("fee")).otherwise(off)
+    known = known | (nw.col("fee") < 0).fill_null(value=False)
+    return (
+        _judged(rows, off, known)
+        .with_columns(
+            why=nw.when(nw.col("verdict") == "violated")
+            .then(nw.lit("the parts do not add up to total_fees"))
+            .otherwise(
+                nw.when(~nw.col("complete"))
+                .then(nw.lit("phases are missing"))
+                .otherwise(
+                    nw.when(nw.col("verdict") == "unknown").then(
+                        nw.lit("the fee for importing the message stands in no field")
+                    )
+                )
+            )
+        )
+        .select(_FEES)
+    )
+
+
+def _judged(rows: Frame, off: nw.Expr, known: nw.Expr) -> Frame:
+    rows = rows.with_columns(difference=nw.when(known).then(off))
+    verdict = nw.when(nw.col("difference") == 0).then(nw.lit("ok")).otherwise(nw.lit("violated"))
+    return rows.with_columns(
+        verdict=nw.when(nw.col("difference").is_null()).then(nw.lit("unknown")).otherwise(verdict)
+    )
+
+
+def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
+    """Compute import fees: of each external message the possible one nearest to what was paid."""
+    here = set(engines.names(messages, "check_fees", MESSAGES))
+    body, init = (
+        ("body_boc", "init_state_boc") if "body_boc" in here else ("body", "init_state_body")
+    )
+    found = engines.take(
+        messages,
+        "check_fees",
+        MESSAGES,
+        ("tx_hash", "direction", "source", "value"),
+        also=(body, init),
+    )
+    engines.same_engine("check_fees", rows, found)
+    if found.implementation.value not in _EAGER or engines.is_lazy(messages):
+        raise TypeError(
+            "check_fees reads bodies of messages row by row, in Python: it takes messages as "
+            f"pandas, polars or pyarrow, not {found.implementation.value}; collect the messages "
+            "first, or leave them out"
+        )
+    external = (
+        found.filter(
+            (nw.col("direction") == "in") & nw.col("source").is_null() & nw.col("value").is_null()
+        )
+        .join(
+            rows.select("hash", "block_workchain", paid=nw.col("import")),
+            left_on="tx_hash",
+            right_on="hash",
+        )
+        .collect()
+    )
+    expected = [
+        _nearest(row[body], row[init], row["block_workchain"], row["paid"], prices)
+        for row in external.iter_rows(named=True)
+    ]
+    return engines.made_of(
+        pa.table(
+            {
+                "tx_hash": pa.array(external["tx_hash"].to_list(), pa.string()),
+                "expected": pa.array(expected, pa.int64()),
+            }
+        ),
+        like=rows,
+    )
+
+
+def _nearest(
+    body: object, init: object, workchain: int, paid: int | None, prices: Sequence[Prices]
+) -> int | None:
+    if not isinstance(body, str | bytes) or paid is None:
+        return None
+    possible: set[int] = set()
+    for row in prices:
+        if row.workchain == workchain:
+            with suppress(ValueError):  # no bag of cells
+                possible |= import_fees(
+                    body,
+                    init if isinstance(init, str | bytes) else None,
+                    lump_price=row.lump_price,
+                    bit_price=row.bit_price,
+                    cell_price=row.cell_price,
+                )
+    return min(possible, key=lambda fee: abs(fee - paid), default=None)
+
+
+def check_balances(transactions: AnyFrame, messages: AnyFrame) -> AnyFrame:
+    """Judge each account's chain of transactions by whether no nanoton appears or vanishes.
+
+    Parameters
+    ----------
+    transactions, messages
+        Frames of one engine, any.
+
+    Returns
+    -------
+    A frame of the same engine, a row a transaction:
+
+    - hash, account, lt.
+    - verdict: ok, unknown or violated.
+    - difference: nanoton that the balance after is above what it should be; null where unknown.
+    - why: of what is not ok, the reason.
+    - chain: how many transactions are judged together. A service knows a balance once a block:
+      what an account did within one block can only be judged as a whole, and its transactions
+      share verdict and difference.
+
+    Notes
+    -----
+    The node enforces (validate-query.cpp, the currency flow)::
+
+        before + value in + ihr_fee in = after + sum of out (value + fwd_fee + ihr_fee)
+                                         + total_fees + burned
+
+    From the first balance known before to the next one known after, over transactions linked by
+    prev_trans_hash. An unknown balance is 0 only of an account that does not exist. Burned is
+    what was sent to -1:FFFF…FFFF. Extra currencies are not looked at.
+
+    Examples
+    --------
+    >>> from tonframes import read_blocks, sample
+    >>> blocks = read_blocks(sample())
+    >>> check_balances(blocks.transactions, blocks.messages)["verdict"].unique().tolist()
+    ['ok']
+    """
+    rows = engines.take(transactions, "check_balances", TRANSACTIONS, _CHAIN)
+    moved = engines.take(messages, "check_balances", MESSAGES, _MOVED)
+    engines.same_engine("check_balances", rows, moved)
+    moved = engines.by_row(moved, _with_flow)
+    flows = moved.group_by("tx_hash").agg(
+        nw.col("flow").sum(), nw.col("ins").sum(), nw.col("outs").sum()
+    )
+    flows = engines.integers(flows, "flow", "ins", "outs")
+    rows = rows.join(flows, left_on="hash", right_on="tx_hash", how="left")
+    rows = engines.by_row(rows, _with_change)
+    rows = engines.by_group(rows, ["account"], _with_chains)
+    rows = engines.integers(rows, "changes", "known", "chain", "first", "last")
+    return engines.give(engines.by_row(rows, _judge_balances), transactions)
+
+
+def _with_flow(rows: Frame) -> Frame:
+    one, none = nw.lit(1), nw.lit(0)
+    carried = (
+        nw.col("value").fill_null(0)
+        + nw.col("ihr_fee").fill_null(0)
+        + nw.col("fwd_fee").fill_null(0)
+    )
+    incoming = nw.col("direction") == "in"
+    gained = carried - nw.col("fwd_fee").fill_null(0)
+    return rows.with_columns(
+        # An external message out carries nothing; what it cost is in the action fees.
+        flow=nw.when(incoming).then(gained).otherwise(none - carried),
+        ins=nw.when(incoming).then(one).otherwise(none),
+        outs=nw.when(incoming).then(none).otherwise(one),
+    )
+
+
+def _with_change(rows: Frame) -> Frame:
+    """Add what each transaction did to the balance; null where messages are missing."""
+    none = nw.lit(0)
+    sent = nw.when(nw.col("action_success")).then(nw.col("action_msgs_created")).otherwise(none)
+    bounced = nw.when(nw.col("bounce") == "ok").then(nw.lit(1)).otherwise(none)
+    received = nw.when(nw.col("descr") == "ord").then(nw.lit(1)).otherwise(none)
+    whole = (nw.col("outs").fill_null(0) == sent.fill_null(0) + bounced) & (
+        nw.col("ins").fill_null(0) == received
+    )
+    burned = nw.col("account") == _BLACKHOLE
+    kept = nw.when(burned).then(none).otherwise(nw.col("flow").fill_null(0))
+    rows = rows.with_columns(
+        change=nw.when(whole).then(kept - nw.col("total_fees")),
+        before=_balance("before", "orig_status"),
+        after=_balance("after", "end_status"),
+    )
+    return rows.with_columns(
+        known_change=nw.when(nw.col("change").is_null()).then(none).otherwise(nw.lit(1)),
+        known_after=nw.when(nw.col("after").is_null()).then(none).otherwise(nw.lit(1)),
+        one=nw.lit(1),
+    )
+
+
+def _balance(when: str, status: str) -> nw.Expr:
+    balance = nw.col(f"account_state_balance_{when}")
+    empty = balance.is_null() & (nw.col(status) == "nonexist")
+    return nw.when(empty).then(nw.lit(0)).otherwise(balance)
+
+
+def _with_chains(rows: Frame) -> Frame:
+    """Count off the chains of an account, and add up what happened in each."""
+    rows = engines.with_previous(rows, ["hash", "known_after"], "account", "lt")
+    linked = nw.col("previous_hash") == nw.col("prev_trans_hash")
+    goes_on = linked & (nw.col("previous_known_after") == 0) & nw.col("before").is_null()
+    goes_on = goes_on.fill_null(value=False)
+    rows = rows.with_columns(start=nw.when(goes_on).then(nw.lit(0)).otherwise(nw.lit(1)))
+    rows = engines.with_running(rows, "start", ["account"], "lt")
+    within = ("account", "running_start")
+    return rows.with_columns(
+        changes=nw.col("change").sum().over(*within),
+        known=nw.col("known_change").sum().over(*within),
+        chain=nw.col("one").sum().over(*within),
+        first=nw.col("before").max().over(*within),
+        last=nw.col("after").max().over(*within),
+    )
+
+
+def _judge_balances(rows: Frame) -> Frame:
+    missing = nw.col("known") < nw.col("chain")
+    unknown = missing | nw.col("first").is_null() | nw.col("last").is_null()
+    off = nw.col("last") - nw.col("first") - nw.col("changes")
+    return (
+        _judged(rows, off, ~unknown)
+        .with_columns(
+            why=nw.when(nw.col("verdict") == "violated")
+            .then(nw.lit("balances do not add up"))
+            .otherwise(
+                nw.when(missing)
+                .then(nw.lit("messages are missing"))
+                .otherwise(
+                    nw.when(nw.col("verdict") == "unknown").then(
+                        nw.lit("no balance is known before or after")
+                    )
+                )
+            )
+        )
+        .select(_BALANCES)
+    )

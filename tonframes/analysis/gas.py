@@ -1,0 +1,381 @@
+"""What transactions used of gas, what that cost, and by which prices."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import TYPE_CHECKING
+
+import narwhals as nw
+
+from tonframes.analysis import engines
+from tonframes.analysis.fees import with_true_gas
+from tonframes.analysis.grouping import take_grouped
+from tonframes.errors import shorten
+from tonframes.network.prices import GAS_LIMIT, PRICES
+from tonframes.network.pricing import checked_prices
+from tonframes.wire.schema import TRANSACTIONS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.network.prices import Prices
+
+#: What `gas_summary` reads, and nearly all of what the others here do.
+GAS = (
+    "hash",
+    "block_workchain",
+    "compute_skipped",
+    "compute_gas_used",
+    "compute_gas_fees",
+    "compute_vm_steps",
+)
+
+_ALL, _CODE = "all_rows", "account_state_code_hash_before"
+_SUMS = ("transactions", "calls", "skipped", "free", "gas_used", "gas_fees", "vm_steps")
+_QUANTILES = {"gas_median": 50, "gas_p95": 95}
+
+
+def gas_summary(
+    transactions: AnyFrame, messages: AnyFrame | None = None, *, by: str | Sequence[str] = ()
+) -> AnyFrame:
+    """Show what groups of transactions use of gas, and what that costs.
+
+    Parameters
+    ----------
+    transactions, messages
+        Frames of one engine, of any; the lake's as well as ours. `GAS` names the columns. Messages
+        are needed where columns of theirs are grouped by.
+    by
+        Columns to group by: of transactions (account_state_code_hash_before, account, …), of
+        messages, then those of the message that each transaction was run by (opcode, …), or "hour"
+        and "day", UTC. None at all is one group.
+
+    Returns
+    -------
+    A frame of the same engine, a row a group, the dearest first; the exchange of gas and fees
+    undone (`undo_gas_exchange`):
+
+    - the columns of `by`.
+    - transactions: how many.
+    - calls: in how many of them the contract was run.
+    - skipped: in how many the compute phase was skipped. Of the rest nothing is known.
+    - free: how many of the calls were of special accounts, whose gas costs nothing.
+    - gas_used: gas, of all calls together.
+    - gas_mean, gas_median, gas_p95, gas_max: gas of one call. Median and 95th percentile are by
+      nearest rank: the least gas that so many of the calls did not exceed.
+    - gas_fees: nanoton, what that gas cost.
+    - price_per_gas: nanoton, gas_fees by gas_used.
+    - limit_use_max: how near any call came to the network's limit for one transaction: its gas by
+      `tonframes.network.prices.GAS_LIMIT`. Special accounts have another limit, and are left out.
+      Above 1 are only the few wallets that the node exempted until 1 March 2025.
+    - vm_steps: steps of the virtual machine.
+    - gas_per_step: gas_used by vm_steps.
+
+    Ratios and means are null where there is nothing to divide by.
+
+    Notes
+    -----
+    Why not gas_used by gas_limit: what is recorded as `compute_gas_limit` is what the message's
+    value bought, 0 of an external message. A contract that accepts raises it to what its balance
+    buys, at most the network's limit, and that is recorded nowhere.
+
+    Prices were cut in April 2024 and in April 2026: across those dates compare gas, not fees.
+
+    Examples
+    --------
+    >>> from tonframes import read_blocks, sample
+    >>> blocks = read_blocks(sample())
+    >>> summary = gas_summary(blocks.transactions, blocks.messages, by="opcode")
+    >>> shown = summary[["opcode", "calls", "gas_median", "gas_max", "gas_fees"]]
+    >>> print(shown.head(3).to_string(index=False))
+        opcode  calls  gas_median  gas_max  gas_fees
+    1511506142     50        1433  1000000 203415325
+     395134233    237        8405     8405 131692359
+     260734629    241        6935     6935 109425895
+    """
+    rows, keys = take_grouped("gas_summary", transactions, messages, GAS, by)
+    rows = engines.by_row(rows, functools.partial(_prepared, keys=keys))
+    grouping = keys or [_ALL]
+    # How often each gas occurs says all there is to say about a group, in far fewer rows.
+    counts = rows.group_by([*grouping, "gas"], drop_null_keys=False).agg(
+        nw.col(name).sum() for name in _SUMS
+    )
+    counts = engines.integers(counts, *_SUMS)
+    counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
+    counts = engines.by_row(counts, _measured)
+    groups = counts.group_by(grouping, drop_null_keys=False).agg(
+        *(nw.col(name).sum() for name in _SUMS),
+        *(nw.col(name).min() for name in _QUANTILES),
+        nw.col("gas").max().alias("gas_max"),
+        nw.col("bounded").max(),
+    )
+    groups = engines.integers(groups, *_SUMS, *_QUANTILES, "gas_max", "bounded")
+    groups = engines.by_row(groups, functools.partial(_summed_up, keys=keys))
+    return engines.give(engines.largest_first(groups, "gas_fees", keys), transactions)
+
+
+def _prepared(rows: Frame, keys: Sequence[str]) -> Frame:
+    rows = _with_gas(rows)
+    ran, none = ~nw.col("gas").is_null(), nw.lit(0)
+    return rows.select(
+        *keys,
+        *[none.alias(_ALL)] * (not keys),
+        "gas",
+        nw.lit(1).alias("transactions"),
+        _as_number(ran).alias("calls"),
+        _as_number(nw.col("skipped")).alias("skipped"),
+        _as_number(nw.col("free")).alias("free"),
+        nw.col("gas").fill_null(0).alias("gas_used"),
+        nw.when(ran).then(nw.col("compute_gas_fees")).otherwise(none).alias("gas_fees"),
+        nw.when(ran).then(nw.col("compute_vm_steps")).otherwise(none).alias("vm_steps"),
+    )
+
+
+def _with_gas(rows: Frame) -> Frame:
+    """Add `gas`, null where there was no run, and whether it was `skipped` or `free`."""
+    rows = with_true_gas(rows).with_columns(
+        skipped=nw.col("compute_skipped").fill_null(value=False)
+    )
+    rows = rows.with_columns(gas=nw.when(~nw.col("skipped")).then(nw.col("compute_gas_used")))
+    # The list of special accounts changes: their fee tells them, which nobody else is let off.
+    free = (nw.col("block_workchain") == -1) & (nw.col("compute_gas_fees") == 0)
+    ran = ~nw.col("gas").is_null()
+    return rows.with_columns(free=(free & ran).fill_null(value=False))
+
+
+def _ranked(counts: Frame, keys: Sequence[str]) -> Frame:
+    """Add how many calls the group has, `of`, and how many have used so much or less, `up_to`."""
+    calls = nw.col("calls")
+    return counts.with_columns(
+        of=calls.sum().over(keys), up_to=calls.cum_sum().over(keys, order_by="gas")
+    )
+
+
+def _measured(counts: Frame) -> Frame:
+    of, up_to = nw.col("of"), nw.col("up_to")
+    return counts.with_columns(
+        *(
+            nw.when(up_to * 100 >= of * percent).then(nw.col("gas")).alias(name)
+            for name, percent in _QUANTILES.items()
+        ),
+        nw.when(nw.col("calls") > nw.col("free")).then(nw.col("gas")).alias("bounded"),
+    )
+
+
+def _summed_up(groups: Frame, keys: Sequence[str]) -> Frame:
+    return groups.select(
+        *keys,
+        *_SUMS[:5],
+        _ratio("gas_used", "calls").alias("gas_mean"),
+        *_QUANTILES,
+        "gas_max",
+        "gas_fees",
+        _ratio("gas_fees", "gas_used").alias("price_per_gas"),
+        (nw.col("bounded").cast(nw.Float64) / GAS_LIMIT).alias("limit_use_max"),
+        "vm_steps",
+        _ratio("gas_used", "vm_steps").alias("gas_per_step"),
+    )
+
+
+def _ratio(name: str, of: str) -> nw.Expr:
+    whole = nw.when(nw.col(of) != 0).then(nw.col(of))
+    return nw.col(name).cast(nw.Float64) / whole.cast(nw.Float64)
+
+
+def gas_outliers(
+    transactions: AnyFrame,
+    messages: AnyFrame | None = None,
+    *,
+    by: str | Sequence[str] = (_CODE, "compute_gas_credit"),
+    factor: float = 3,
+    min_calls: int = 20,
+) -> AnyFrame:
+    """Find the calls that used far more gas than is usual in their group.
+
+    Parameters
+    ----------
+    transactions, messages
+        As for `gas_summary`; of transactions, account, lt and now are needed besides.
+    by
+        What makes calls alike, as for `gas_summary`: by default that they ran the same code, and
+        both for a message from outside or both not, for gas is lent to those from outside alone.
+        For a contract that knows its messages by opcode,
+        ``["account_state_code_hash_before", "opcode"]`` is better.
+    factor
+        How many times the median is far.
+    min_calls
+        Groups of fewer calls have nothing usual, and are left out. So are calls of which the code
+        is not known, where that is grouped by: where a block has several transactions of an
+        account, the service knows the states between them by hash alone; and calls that deployed
+        their contract.
+
+    Returns
+    -------
+    A frame of the same engine, a row a call, the farthest first:
+
+    - hash, account, lt, now: the transaction.
+    - the columns of `by`.
+    - gas_used: gas.
+    - gas_median: gas, the median of its group by nearest rank.
+    - ratio: gas_used by gas_median; null where that is 0, and then any gas is far.
+    - calls: how many its group has.
+
+    Raises
+    ------
+    ValueError
+        The factor is less than 1, or `min_calls` less than 1.
+
+    Examples
+    --------
+    >>> from tonframes import read_blocks, sample
+    >>> far = gas_outliers(read_blocks(sample()).transactions, factor=1.5)
+    >>> far[["gas_used", "gas_median", "calls"]].drop_duplicates().to_dict("records")
+    [{'gas_used': 5234, 'gas_median': 3308, 'calls': 795}]
+    """
+    if isinstance(factor, bool) or not isinstance(factor, int | float):
+        raise TypeError(f"factor is a number, not {shorten(factor)}")
+    if not (math.isfinite(factor) and factor >= 1):
+        raise ValueError(f"factor says how many times the median is far: at least 1, not {factor}")
+    if isinstance(min_calls, bool) or not isinstance(min_calls, int):
+        raise TypeError(f"min_calls is an int, not {shorten(min_calls)}")
+    if min_calls < 1:
+        raise ValueError(f"min_calls is at least 1, not {min_calls}")
+    needs = (*GAS, "account", "lt", "now")
+    rows, keys = take_grouped("gas_outliers", transactions, messages, needs, by)
+    grouping = keys or [_ALL]
+    shown = list(dict.fromkeys(["hash", "account", "lt", "now", *keys]))
+
+    def calls(rows: Frame) -> Frame:
+        rows = _with_gas(rows)
+        return rows.select(*shown, *[nw.lit(0).alias(_ALL)] * (not keys), "gas", calls=nw.lit(1))
+
+    def far(rows: Frame) -> Frame:
+        rows = _ranked(rows, grouping).with_columns(calls=nw.col("of"))
+        half = nw.when(nw.col("up_to") * 2 >= nw.col("of")).then(nw.col("gas"))
+        rows = rows.with_columns(gas_median=half).with_columns(
+            gas_median=nw.col("gas_median").min().over(grouping)
+        )
+        beyond = nw.col("gas") > nw.col("gas_median") * float(factor)
+        return rows.filter((nw.col("calls") >= min_calls) & beyond)
+
+    def compared(rows: Frame) -> Frame:
+        rows = rows.with_columns(gas_used=nw.col("gas"))
+        ratio = _ratio("gas_used", "gas_median").alias("ratio")
+        return rows.select(*shown, "gas_used", "gas_median", ratio, "calls")
+
+    rows = engines.by_row(rows, calls).filter(~nw.col("gas").is_null())
+    if _CODE in keys:
+        rows = rows.filter(~nw.col(_CODE).is_null())
+    rows = engines.integers(engines.by_group(rows, grouping, far), "calls", "gas_median")
+    result = engines.by_row(rows, compared)
+    return engines.give(engines.largest_first(result, "ratio", ["hash"]), transactions)
+
+
+def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] = PRICES) -> AnyFrame:
+    """Tell by which prices each transaction paid for its gas.
+
+    Parameters
+    ----------
+    transactions
+        A frame of any engine; the lake's as well as ours. `GAS` names the columns, and now.
+    prices
+        The price history; yours, if the network is not mainnet or the prices have changed since.
+
+    Returns
+    -------
+    A frame of the same engine, a row a transaction (on pandas with its index):
+
+    - hash: the transaction.
+    - price: name of the row by which its gas cost what it cost, to the nanoton.
+    - reason: why `price` is null:
+
+      - skipped: the contract was not run.
+      - free: gas of special accounts costs nothing.
+      - none: no known price fits. The prices have changed, or it is another network.
+      - several: by the history given more than one row fits.
+      - unknown: the compute phase is missing.
+
+    Notes
+    -----
+    The time does not decide: the block of a price change is not on record, and a shard follows the
+    masterchain block it refers to, so that neighbours may differ for a moment. Each row of the
+    account's workchain is tried. Only where several fit, those that were in force `now` go first.
+    Two rows of `PRICES` never fit the same fee: what is dearer is so for any gas.
+
+    Examples
+    --------
+    >>> from tonframes import read_blocks, sample
+    >>> found = price_of(read_blocks(sample()).transactions)
+    >>> found.price.value_counts().to_dict()
+    {'basechain from May 2026': 2465, 'masterchain': 6}
+    >>> found.reason.value_counts().to_dict()
+    {'free': 363, 'skipped': 166}
+    """
+    rows = engines.take(transactions, "price_of", TRANSACTIONS, (*GAS, "now"))
+    tried = functools.partial(_tried, prices=checked_prices(prices))
+    return engines.give(engines.by_row(rows, tried), transactions)
+
+
+def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
+    # Columns, for most engines work an expression out as often as it is written.
+    merits = [f"merit_{place}" for place in range(len(prices))]
+    rows = _with_gas(rows).with_columns(
+        _merit(row).alias(merit) for row, merit in zip(prices, merits, strict=True)
+    )
+    best = nw.col("best")
+    rows = rows.with_columns(best=nw.max_horizontal(*merits))
+    rows = rows.with_columns(fitting=_total([_as_number(nw.col(name) == best) for name in merits]))
+    rows = rows.with_columns(reason=_reason())
+    price: nw.Expr = nw.when(best < 0).then(nw.lit(""))
+    for row, merit in zip(prices, merits, strict=True):
+        this = (nw.col(merit) == best) & nw.col("reason").is_null()
+        price = nw.when(this).then(nw.lit(row.name)).otherwise(price)
+    return rows.select("hash", price.alias("price"), "reason")
+
+
+def _merit(row: Prices) -> nw.Expr:
+    """Say how well a row of the history fits: 0 not, 1 by the fee, 2 by the time as well."""
+    earliest = 0 if row.valid_from is None else row.valid_from
+    latest = 2**62 if row.valid_until is None else row.valid_until
+    in_force = (nw.col("now") >= earliest) & (nw.col("now") <= latest)
+    fits = _fits(row)
+    return _as_number(fits) + _as_number(fits & in_force)
+
+
+def _fits(row: Prices) -> nw.Expr:
+    """Ask whether the gas fee is the flat price and the rest rounded up, by products alone.
+
+    Spark divides integers through a double: ``f == ceil(x / 2^16)`` is ``f * 2^16 >= x`` and
+    ``(f - 1) * 2^16 < x``. Numbers too large for that are too large for the network.
+    """
+    gas = _within("gas", 2**62 // max(1, row.gas_price))
+    beyond = nw.when(gas > row.flat_gas_limit).then(gas - row.flat_gas_limit)
+    fixed = nw.when(gas <= row.flat_gas_limit).then(nw.lit(0)).otherwise(beyond) * row.gas_price
+    fee = _within("compute_gas_fees", 2**46) - row.flat_gas_price
+    own = nw.col("block_workchain") == row.workchain
+    return own & (fee * 2**16 >= fixed) & ((fee - 1) * 2**16 < fixed)
+
+
+def _within(name: str, most: int) -> nw.Expr:
+    return nw.when((nw.col(name) >= 0) & (nw.col(name) <= most)).then(nw.col(name))
+
+
+def _reason() -> nw.Expr:
+    """Say why there is no one price: the first of these that is so."""
+    several = nw.when(nw.col("fitting") > 1).then(nw.lit("several"))
+    none = nw.when(nw.col("best") == 0).then(nw.lit("none")).otherwise(several)
+    lacking = nw.col("gas").is_null() | nw.col("compute_gas_fees").is_null()
+    unknown = nw.when(lacking).then(nw.lit("unknown")).otherwise(none)
+    free = nw.when(nw.col("free")).then(nw.lit("free")).otherwise(unknown)
+    return nw.when(nw.col("skipped")).then(nw.lit("skipped")).otherwise(free)
+
+
+def _as_number(flag: nw.Expr) -> nw.Expr:
+    return nw.when(flag.fill_null(value=False)).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def _total(numbers: Sequence[nw.Expr]) -> nw.Expr:
+    return functools.reduce(operator.add, numbers)

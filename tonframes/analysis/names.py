@@ -1,0 +1,167 @@
+"""Names for addresses, from what the service sends along."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import narwhals as nw
+
+from tonframes.analysis import engines
+from tonframes.wire.kinds import REFUSALS
+from tonframes.wire.schema import ADDRESS_BOOK, METADATA
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.wire.record import Table
+
+    Rows = nw.DataFrame[Any] | Frame
+
+#: The columns of our tables that hold addresses.
+COLUMNS = ("account", "source", "destination", "address")
+
+_HELPER, _ROW, _KEY = "with_names", "row of the frame", "address of the entry"
+
+
+def with_names(
+    frame: AnyFrame,
+    address_book: object,
+    metadata: object | None = None,
+    *,
+    columns: Sequence[str] = COLUMNS,
+) -> AnyFrame:
+    """Put names beside addresses.
+
+    A name is what somebody says of himself. Anyone can register a domain that looks like another,
+    and call a token USD₮: compare addresses, never names. Names are kept in the frame as they
+    are; `inert` of `tonframes.display` makes them safe to print.
+
+    Parameters
+    ----------
+    frame
+        A frame of any engine with raw addresses, as in the tables of `Blocks` and `Accounts`.
+    address_book
+        Their address books: a frame of the same engine. Of several entries for an address the
+        newest (`fetched_at`) counts.
+    metadata
+        What the service knows of tokens: the table of `Accounts`, of any engine. It is read into
+        memory, as it has a row a token.
+    columns
+        Columns of addresses; those that the frame has not got are passed over.
+
+    Returns
+    -------
+    A frame of the same engine with the same rows (in the same order, and on pandas with the same
+    index, where the engine keeps an order), and after each column found:
+
+    - `<column>_name`: symbol, or else name, of the token; or else the domain; or else null.
+    - `<column>_friendly`: the user-friendly form that the address book has.
+
+    Raises
+    ------
+    TypeError
+        The frames are of different engines, or no frames.
+    ValueError
+        The frame has none of the columns, or has columns of these names already.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> states = tf.read_accounts(tf.sample())
+    >>> named = with_names(states.accounts, states.address_book, states.metadata)
+    >>> list(named)[:4]
+    ['address', 'address_name', 'address_friendly', 'status']
+    >>> sorted(named.address_name.dropna().unique())[:2]
+    ['MUD₮', 'Picture 0']
+    """
+    rows, found = _checked(frame, columns)
+    book = _newest(address_book, ADDRESS_BOOK, ["domain", "user_friendly"])
+    engines.same_engine(_HELPER, rows.lazy(), book)
+    tokens = {} if metadata is None else _tokens(metadata)
+    order = list(rows.collect_schema())
+    for column in found:
+        rows = _named(rows, column, book, tokens)
+        place = order.index(column) + 1
+        order[place:place] = _added(column)
+    native: AnyFrame = rows.select(order).to_native()
+    return native
+
+
+def _checked(frame: object, columns: Sequence[str]) -> tuple[Rows, list[str]]:
+    """Take a frame in, and give those columns that it has."""
+    if isinstance(columns, str):
+        raise TypeError("columns is a list of names: put a single one into a list")
+    rows = nw.from_native(frame, pass_through=True)
+    if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
+        raise TypeError(f"{_HELPER} takes a frame with addresses, not {type(frame).__name__}")
+    names = rows.collect_schema().names()
+    found = [column for column in dict.fromkeys(columns) if column in names]
+    if not found:
+        raise ValueError(
+            f"{_HELPER} found none of the columns {', '.join(columns)} in the frame: say with "
+            "columns= which hold addresses"
+        )
+    if taken := [name for column in found for name in _added(column) if name in names]:
+        raise ValueError(f"{_HELPER} would add the column {taken[0]!r}, which the frame has")
+    return rows, found
+
+
+def _added(column: str) -> tuple[str, str]:
+    return f"{column}_name", f"{column}_friendly"
+
+
+def _newest(frame: object, table: Table, columns: list[str]) -> Frame:
+    """Keep the newest row of each address; of two that are equally new, always the same."""
+    rows = engines.take(frame, _HELPER, table, ["address", *columns, "fetched_at"])
+    rows = rows.filter(~nw.col("address").is_null())
+    return engines.by_group(rows, ["address"], partial(_last, columns=columns))
+
+
+def _last(rows: Frame, columns: list[str]) -> Frame:
+    return rows.unique(["address"], keep="last", order_by=["fetched_at", *columns])
+
+
+def _tokens(metadata: object) -> dict[str, str]:
+    """Give the names of tokens by address."""
+    rows = _newest(metadata, METADATA, ["token_info"]).collect("pyarrow")
+    named = zip(rows["address"].to_list(), map(_token, rows["token_info"].to_list()), strict=True)
+    return {address: name for address, name in named if name is not None}
+
+
+def _token(info: str | None) -> str | None:
+    """Find the symbol, or else the name, in what the service says of a token."""
+    try:
+        tokens = msgspec.json.decode(info) if info else []
+    except REFUSALS:
+        return None
+    told = [token for token in tokens if isinstance(token, dict)] if tokens else []
+    names = (token.get(key) for key in ("symbol", "name") for token in told)
+    return next((name for name in names if isinstance(name, str) and name), None)
+
+
+def _named(rows: Rows, column: str, book: Frame, tokens: dict[str, str]) -> Rows:
+    """Add the two columns of a column of addresses."""
+    if isinstance(rows, nw.LazyFrame):
+        return _joined(rows, column, book, tokens)
+    # Nothing but the addresses goes through the join: it keeps neither order nor index, and of
+    # columns that are not text (a category) not the dtype.
+    keys = rows.select(nw.col(column).cast(nw.String)).with_row_index(_ROW)
+    named = _joined(keys.lazy(), column, book, tokens).collect().sort(_ROW)
+    return rows.with_columns(*(named[name] for name in _added(column)))
+
+
+def _joined(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Frame:
+    name, friendly = _added(column)
+    entries = book.select(
+        nw.col("address").cast(nw.String).alias(_KEY),
+        nw.col("domain").cast(nw.String).alias(name),
+        nw.col("user_friendly").cast(nw.String).alias(friendly),
+    )
+    named = rows.join(entries, left_on=column, right_on=_KEY, how="left")
+    if not tokens:
+        return named
+    token = nw.col(column).replace_strict(tokens, default=None, return_dtype=nw.String)
+    return named.with_columns(nw.coalesce(token, nw.col(name)).alias(name))

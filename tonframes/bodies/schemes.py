@@ -1,0 +1,154 @@
+"""The forms of bodies that are known: one body in, a row out.
+
+Sources of the layouts: TEP-62 (NFT), TEP-74 and TEP-89 (jettons), block.tlb of the TON monorepo
+(`new_bounce_body`); comments: docs.ton.org. The names of kinds are the service's
+(ton-indexer, ton-marker/src/schemes/schemes.tlb); it has none for those of TEP-89.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tonframes.bodies.boc import Node, Slice, read_root
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    Row = dict[str, Any]
+
+_OPCODE = 32
+_INT64 = 1 << 63
+
+#: Kind and fields by opcode. What comes behind the last field is not looked at.
+FORMS = {
+    0x0F8A7EA5: (
+        "jetton_transfer",
+        (
+            "query_id",
+            "amount",
+            "recipient",
+            "response_destination",
+            "custom_payload",
+            "forward_amount",
+            "forward_payload",
+        ),
+    ),
+    0x178D4519: (
+        "jetton_internal_transfer",
+        (
+            "query_id",
+            "amount",
+            "sender",
+            "response_destination",
+            "forward_amount",
+            "forward_payload",
+        ),
+    ),
+    0x7362D09C: ("jetton_notify", ("query_id", "amount", "sender", "forward_payload")),
+    0x595F07BC: ("jetton_burn", ("query_id", "amount", "response_destination")),
+    0x7BDD97DE: (
+        "jetton_burn_notification",
+        ("query_id", "amount", "sender", "response_destination"),
+    ),
+    # What amount follows, of jettons or of TON, depends on the minter.
+    0x642B7D07: ("jetton_mint", ("query_id", "recipient")),
+    0xD53276DB: ("excess", ("query_id",)),
+    0x2C76B973: ("provide_wallet_address", ("query_id",)),
+    0xD1735400: ("take_wallet_address", ("query_id",)),
+    0x5FCC3D14: (
+        "nft_transfer",
+        (
+            "query_id",
+            "recipient",
+            "response_destination",
+            "custom_payload",
+            "forward_amount",
+            "forward_payload",
+        ),
+    ),
+    0x05138D91: ("nft_ownership_assigned", ("query_id", "sender", "forward_payload")),
+    0x2FCB26A2: ("get_static_data", ("query_id",)),
+    0x8B771735: ("report_static_data", ("query_id",)),
+}
+
+_READ: dict[str, Callable[[Slice], Any]] = {
+    "query_id": lambda body: body.uint(64),
+    "amount": Slice.coins,
+    "sender": Slice.address,
+    "recipient": Slice.address,
+    "response_destination": Slice.address,
+    "custom_payload": Slice.maybe_ref,
+    "forward_amount": Slice.coins,
+    "forward_payload": Slice.either,
+}
+
+
+def read_body(bag: str | bytes) -> Row:
+    """Read a body into the columns of `decode_bodies`; those that it has not got are left out."""
+    try:
+        body = Slice(read_root(bag, Node))
+    except ValueError as error:
+        return {"error": str(error)}
+    if body.bits < _OPCODE:
+        return {} if body.bits or body.refs else {"kind": "empty_cell"}
+    opcode = body.uint(_OPCODE)
+    return {"opcode": opcode} | _said(opcode, body)
+
+
+def _said(opcode: int, body: Slice) -> Row:
+    match opcode:
+        case 0x00000000:
+            return {"kind": "text_comment"} | _comment(body)
+        case 0x2167DA4B:
+            return {"kind": "encrypted_text_comment"}
+        case 0xFFFFFFFF:
+            return {"kind": "bounce", "bounced_opcode": _opcode(body)}
+        case 0xFFFFFFFE:
+            return _new_bounce(body)
+    return _form(*FORMS[opcode], body) if opcode in FORMS else {}
+
+
+def _form(kind: str, fields: tuple[str, ...], body: Slice) -> Row:
+    row: Row = {"kind": kind}
+    for field in fields:
+        try:
+            row[field] = _READ[field](body)
+        except ValueError as error:
+            return {"kind": kind, "error": f"{field}: {error}"}
+    row.pop("custom_payload", None)
+    payload = row.pop("forward_payload", None)
+    if row.get("forward_amount", 0) >= _INT64:
+        row["forward_amount"] = None
+    return row | _payload(payload)
+
+
+def _payload(payload: Slice | None) -> Row:
+    if payload is None or _opcode(payload) != 0:
+        return {}
+    return _comment(payload)
+
+
+def _comment(text: Slice) -> Row:
+    try:
+        data = text.snake()
+    except ValueError as error:
+        return {"error": f"comment: {error}"}
+    try:
+        return {"comment": data.decode()}
+    except UnicodeDecodeError:
+        told = "comment: not UTF-8 throughout; U+FFFD stands for what is not"
+        return {"comment": data.decode(errors="replace"), "error": told}
+
+
+def _new_bounce(body: Slice) -> Row:
+    # The elector answers with the same opcode; its answers have no references.
+    if len(body.refs) < 2:  # noqa: PLR2004 - original_body and original_info
+        return {}
+    try:
+        return {"kind": "bounce", "bounced_opcode": _opcode(body.ref())}
+    except ValueError as error:
+        return {"kind": "bounce", "error": f"original_body: {error}"}
+
+
+def _opcode(body: Slice) -> int | None:
+    return body.uint(_OPCODE) if body.bits >= _OPCODE else None

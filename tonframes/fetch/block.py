@@ -1,0 +1,190 @@
+"""All pages of one masterchain block, fetched until they add up."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from tonframes.client import MOST_ROWS
+from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError, shorten
+from tonframes.fetch.network import info
+from tonframes.fetch.proof import BrokenError, Link, Tips, imbalance, links, tips
+from tonframes.wire import pages, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from tonframes.client import Client
+    from tonframes.wire.pages import Page
+
+#: How often something that does not add up is asked for before it is given up.
+ATTEMPTS = 12
+
+#: Pages after which a masterchain block is taken to have no end: it has a few hundred rows.
+MOST_PAGES = 100
+
+#: Seconds to wait before asking again, doubled each time up to the second number.
+FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """What a service says of one masterchain block."""
+
+    seqno: int
+    pages: Sequence[Page]
+    blocks: Sequence[Link] | None
+    """Its blocks, None where the service shows none."""
+
+    @property
+    def transactions(self) -> int:
+        """How many transactions came."""
+        return sum(len(page.body.transactions or ()) for page in self.pages)
+
+
+class _EndlessError(Exception):
+    """Pages follow one another and bring nothing new."""
+
+
+def fetch_seqno(client: Client, seqno: int) -> Fetched:
+    """Fetch all pages of one masterchain block, again while they do not add up.
+
+    Raises
+    ------
+    IncompleteError
+        They never added up, or the service has no such block and others after it: a hole.
+    RequestError
+        The service does not have the block yet, or does not answer.
+    """
+    fault = ""
+    waited = 0.0
+    for attempt in range(ATTEMPTS):
+        try:
+            fetched = _fetch(client, seqno)
+        except _EndlessError as error:
+            fault = str(error)
+        except RequestError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            fault = _absence(client, seqno, error)
+        else:
+            fault = _fault(fetched)
+            if not fault:
+                return fetched
+        waited += wait_before(client, attempt)
+        if waited > client.deadline:
+            break
+    raise IncompleteError(
+        f"masterchain block {seqno} from {client.base_url}: {fault}, again and again; nothing of "
+        "it was kept: ask again later, or another service",
+        missing=[range(seqno, seqno + 1)],
+    )
+
+
+def fetch_tips(client: Client, seqno: int) -> Tips:
+    """Ask for the last block of every shard as of a masterchain block."""
+
+    def parse(body: bytes) -> Tips:
+        page = pages.read(schema.BLOCKS_BODY, body)
+        try:
+            return tips([page], seqno)
+        except BrokenError as broken:
+            raise DecodeError("$.blocks", "the last block of every shard", str(broken)) from None
+
+    return client.masterchain_block_shard_state(seqno, parse)
+
+
+def wait_before(client: Client, attempt: int) -> float:
+    """Wait before asking again for what does not add up; longer each time."""
+    bound = min(FIRST_WAIT * 2**attempt, LONGEST_WAIT)
+    seconds = random.uniform(bound / 2, bound)  # noqa: S311 - keeps threads apart, no secret
+    client.wait(seconds)
+    return seconds
+
+
+def _fault(fetched: Fetched) -> str:
+    """Say what does not fit in one masterchain block, "" if all does."""
+    try:
+        pages.check_doubles(fetched.pages)
+    except DecodeError as error:
+        return str(error)
+    if fetched.blocks is None:
+        return ""
+    hashes = (row.hash for page in fetched.pages for row in page.body.transactions or ())
+    return imbalance(fetched.blocks, hashes, fetched.seqno)
+
+
+def _fetch(client: Client, seqno: int) -> Fetched:
+    first = list(_pages(client.masterchain_block_shards, seqno, "transactions", "blocks"))
+    if first[0].body.blocks is None:
+        return Fetched(seqno, first, None)
+    rest = _pages(client.transactions_by_masterchain_block, seqno, "transactions")
+    return Fetched(seqno, [*first, *rest], list(links(first).values()))
+
+
+def _pages(operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
+    """Fetch pages until one is not full; past the end deployed services answer 404."""
+
+    def parse(body: bytes) -> Page:
+        page = pages.read(schema.BLOCKS_BODY, body)
+        _check_seqno(page, seqno)
+        return page
+
+    offset = 0
+    seen: set[object] = set()
+    while True:
+        try:
+            page = operation(seqno, parse, limit=MOST_ROWS, offset=offset)
+        except RequestError as error:
+            if error.status == HTTPStatus.NOT_FOUND and offset:
+                return
+            raise
+        yield page
+        rows = max(len(getattr(page.body, name) or ()) for name in lists)
+        if rows < MOST_ROWS:
+            return
+        known = len(seen)
+        seen.update(row.hash for row in page.body.transactions or ())
+        seen.update((row.workchain, row.shard, row.seqno) for row in page.body.blocks or ())
+        if len(seen) == known or offset >= MOST_PAGES * MOST_ROWS:
+            raise _EndlessError(f"a full page at offset {offset} holds nothing new")
+        offset += rows
+
+
+def _check_seqno(page: Page, seqno: int) -> None:
+    """Refuse rows of another masterchain block: a deployed service wraps a seqno of 2^31."""
+    for i, row in enumerate(page.body.transactions or ()):
+        if row.mc_block_seqno != seqno:
+            path = f"$.transactions[{i}].mc_block_seqno"
+            raise DecodeError(path, f"{seqno}, as asked", shorten(row.mc_block_seqno))
+    for i, row in enumerate(page.body.blocks or ()):
+        if row.masterchain_block_ref.seqno != seqno:
+            path = f"$.blocks[{i}].masterchain_block_ref.seqno"
+            raise DecodeError(path, f"{seqno}, as asked", shorten(row.masterchain_block_ref.seqno))
+
+
+def _absence(client: Client, seqno: int, error: RequestError) -> str:
+    """Say why a 404 may pass; raise the error if it cannot.
+
+    A service indexes several blocks at once: one may be absent while later ones are there.
+    """
+    try:
+        held = info(client)
+    except TonframesError:
+        raise error from None
+    if seqno > held.last.seqno:
+        raise RequestError(
+            f"masterchain block {seqno} is not indexed yet by {client.base_url}: the last one is "
+            f"{held.last.seqno}",
+            status=error.status,
+            retryable=True,
+        ) from None
+    if held.first is not None and seqno < held.first.seqno:
+        raise RequestError(
+            f"masterchain block {seqno} is not held by {client.base_url}: the first one is "
+            f"{held.first.seqno}",
+            status=error.status,
+        ) from None
+    return f"it is a hole: absent, while {held.last.seqno} is there"

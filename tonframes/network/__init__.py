@@ -1,0 +1,1 @@
+"""What the network fixes, and no table says: prices, and the meanings of codes."""

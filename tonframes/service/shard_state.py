@@ -1,0 +1,96 @@
+"""Which block of each shard is the last one as of a masterchain block."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+import pyarrow as pa
+
+from tonframes.seqnos import subtract
+from tonframes.service.rows import Block
+from tonframes.wire import schema
+from tonframes.wire.kinds import SHARD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from tonframes.service.rows import HeldRows
+    from tonframes.wire.kinds import Dialect
+
+MASTERCHAIN, BASECHAIN = -1, 0
+#: The shard of a whole workchain.
+WHOLE = -(2**63)
+#: Masterchain blocks that are looked through in each direction. No shard is silent for as long:
+#: after 8 of them its validators make an empty block.
+REACH = 100
+
+_refs = msgspec.json.Decoder(list[schema.BLOCK_REF.struct] | None).decode  # type: ignore[name-defined]
+
+
+def shard_state(holdings: HeldRows, seqno: int) -> list[Block]:
+    """Find the last block of each shard, as far as the store's blocks tell.
+
+    A shard that has no new block with `seqno` is found by looking back. Where the store does not
+    reach back so far, the parents of the blocks that follow are the last ones: so the state before
+    the first masterchain block of a store is known as well.
+    """
+    tops = _Tips()
+    for before in range(seqno, seqno - REACH, -1):
+        if tops.complete or holdings.run(before) is None:
+            break
+        # Of blocks with common accounts, the later one has the higher seqno.
+        tops.take(sorted(holdings.blocks(before), key=lambda block: -block.seqno))
+    for after in range(seqno + 1, seqno + 1 + REACH):
+        if tops.complete or holdings.run(after) is None:
+            break
+        for block in sorted(holdings.blocks(after), key=lambda block: block.seqno):
+            tops.take(_parents(block, seqno, holdings.dialect))
+    return sorted(tops.blocks, key=lambda block: (block.workchain, block.shard, block.seqno))
+
+
+class _Tips:
+    """Blocks, each with accounts that none of those taken before has."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Block] = []
+        self._left = {MASTERCHAIN: [_accounts(WHOLE)], BASECHAIN: [_accounts(WHOLE)]}
+
+    @property
+    def complete(self) -> bool:
+        return not any(self._left.values())
+
+    def take(self, blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            left = self._left.setdefault(block.workchain, [_accounts(WHOLE)])
+            rest = list(subtract(left, [_accounts(block.shard)]))
+            if rest != left:
+                self._left[block.workchain] = rest
+                self.blocks.append(block)
+
+
+def _accounts(shard: int) -> range:
+    """Give the first 64 bits that accounts of a shard may have; its id is a prefix, 1 and zeros."""
+    tagged = shard % 2**64
+    half = tagged & -tagged
+    return range(tagged - half, tagged + half)
+
+
+def _parents(block: Block, seqno: int, dialect: Dialect) -> Sequence[Block]:
+    """Give the blocks that a block follows; nothing is known of them but what they are called."""
+    refs = _refs(block.parents or "null") or ()
+    shards = SHARD.decode([ref.shard for ref in refs]).to_pylist()
+    parents = []
+    for ref, shard in zip(refs, shards, strict=True):
+        named = reference(ref.workchain, shard, ref.seqno, dialect)
+        # The masterchain block that commits it is `seqno` or one before; a block must name one.
+        committed = reference(MASTERCHAIN, WHOLE, seqno, dialect)
+        json = msgspec.json.encode({**named, "masterchain_block_ref": committed})
+        parents.append(Block(ref.workchain, shard, ref.seqno, None, None, msgspec.Raw(json)))
+    return parents
+
+
+def reference(workchain: int, shard: int, seqno: int, dialect: Dialect) -> dict[str, int | str]:
+    """Name a block in the spelling of a dialect."""
+    [text] = SHARD.encode(pa.array([shard]), dialect)
+    return {"workchain": workchain, "shard": text, "seqno": seqno}

@@ -1,0 +1,243 @@
+"""Structs to columns and back: two functions per record, generated from its declaration.
+
+The loops below are all that stands between msgspec and Arrow, once a row, so their source is
+written out and compiled: `decode` appends each row's values to one flat list per kind, turns each
+list into one Arrow array and takes the columns as slices of it; `encode` calls the constructors
+of the structs, one nested expression a row. Both follow from the same walk over the members.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache, lru_cache
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tonframes.wire.kinds import TIME, Dialect, Json, Kind
+from tonframes.wire.record import Entries, Field, Loose, Part, Rows, attribute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import msgspec
+
+    from tonframes.wire.record import Column, Path, Record
+
+
+#: The first and the last second that Python's datetime, and so pandas' display, can say.
+FIRST, LAST = -62_135_596_800, 253_402_300_799
+
+
+def decode(record: Record, rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array]:
+    """Turn structs into the record's columns.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid, OverflowError, UnicodeDecodeError
+        A value is of the right JSON type and yet not spelled as its kind declares (`REFUSALS`).
+    """
+    found: dict[str, pa.Array] = {}
+    loose: dict[str, list[bytes]] = {}
+    count = len(rows)
+    for kind, columns, values in _reader(record).values(rows):
+        # Arrow turns the table on its side faster than Python, which would touch every object.
+        array = kind.decode(values).take(_on_its_side(count, len(columns)))
+        for i, column in enumerate(columns):
+            found[column.name] = array.slice(i * count, count)
+            if isinstance(kind, Json):
+                loose[column.name] = values[i :: len(columns)]
+    for member in record.computed:
+        if isinstance(member, Loose):
+            found |= repeated(member.record, loose[member.column])
+        else:
+            found[member.column] = moments(found[member.of])
+    return {column.name: found[column.name] for column in record.columns}
+
+
+def encode(
+    record: Record,
+    columns: Mapping[str, pa.Array],
+    rows: Mapping[str, Sequence[Any]],
+    dialect: Dialect,
+) -> list[Any]:
+    """Turn columns back into structs.
+
+    Parameters
+    ----------
+    record
+        What the structs are.
+    columns
+        The record's columns by name; derived ones are not needed.
+    rows
+        For each `Rows` member, by key, what stands there in each struct.
+    dialect
+        How shards and opcodes are spelled.
+    """
+    writer = _writer(record)
+    values = [column.kind.encode(columns[column.name], dialect) for column in writer.columns]
+    return writer.build(*values, *(rows[key] for key in writer.rows))
+
+
+class _Reader:
+    """The loop of `decode`: which list each column's values go to, and the code that fills them.
+
+    One row of it reads `part = row.part`, then for an optional part `v0 = part.key` or `v0 = None`,
+    and at the end adds to each list once: `texts += (row.account, v0, …)`.
+    """
+
+    def __init__(self, record: Record) -> None:
+        self.lists: dict[Kind, list[Column]] = defaultdict(list)
+        self._values: dict[Kind, list[str]] = defaultdict(list)
+        self._columns = {column.path: column for column in record.columns if not column.of}
+        self._variables: list[tuple[str, str]] = []
+        lines = self._lines(record, "row", (), "        ")
+        names = [f"{kind.name}s" for kind in self.lists]
+        adds = (
+            f"        {name} += ({', '.join(values)},)"
+            for name, values in zip(names, self._values.values(), strict=True)
+        )
+        self._fill = _compile(
+            [f"def made(rows, {', '.join(names)}):", "    for row in rows:", *lines, *adds]
+        )
+
+    def _lines(
+        self, record: Record, name: str, path: Path, indent: str, *, optional: bool = False
+    ) -> list[str]:
+        """Code that reads the object `name`; notes its columns and what their values are called."""
+        lines: list[str] = []
+        for member in record.wired:
+            if isinstance(member, Rows | Entries):
+                continue
+            value, inner = f"{name}.{attribute(member.key)}", (*path, member.key)
+            if not isinstance(member, Part):
+                if isinstance(self._columns[inner].kind, Json):
+                    value = f"bytes({value})"
+                if optional:
+                    blank = "b''" if value.startswith("bytes") else "None"
+                    lines.append(f"{indent}{self._variable(blank)} = {value}")
+                    value = self._variables[-1][0]
+                self._note(inner, value)
+                continue
+            part = self._variable("None")
+            lines.append(f"{indent}{part} = {value}")
+            if not member.has:
+                lines += self._lines(member.record, part, inner, indent, optional=optional)
+                continue
+            self._note(inner, f"{part} is not None")
+            before = len(self._variables)
+            there = self._lines(member.record, part, inner, f"{indent}    ", optional=True)
+            blanks = [f"{indent}    {v} = {blank}" for v, blank in self._variables[before:]]
+            lines += [f"{indent}if {part} is None:", *blanks, f"{indent}else:", *there]
+        return lines
+
+    def _variable(self, blank: str) -> str:
+        self._variables.append((f"v{len(self._variables)}", blank))
+        return self._variables[-1][0]
+
+    def _note(self, path: Path, value: str) -> None:
+        column = self._columns[path]
+        self.lists[column.kind].append(column)
+        self._values[column.kind].append(value)
+
+    def values(
+        self, rows: Sequence[msgspec.Struct]
+    ) -> Iterator[tuple[Kind, list[Column], list[Any]]]:
+        """Give each kind with its columns and their values, row after row in one list."""
+        lists: list[list[Any]] = [[] for _ in self.lists]
+        self._fill(rows, *lists)
+        yield from zip(self.lists, self.lists.values(), lists, strict=True)
+
+
+class _Writer:
+    """The loop of `encode`: one nested constructor call a row."""
+
+    def __init__(self, record: Record) -> None:
+        self.columns: list[Column] = []
+        self.rows: list[str] = []
+        self._scope: dict[str, Any] = {}
+        self._columns = {column.path: column for column in record.columns if not column.of}
+        row = self._call(record, ())
+        names = [*(f"c{i}" for i in range(len(self.columns))), *self.rows]
+        self.build: Callable[..., list[Any]] = _compile(
+            [
+                f"def made({', '.join(names)}):",
+                f"    return [{row} for {', '.join(names)}, in zip({', '.join(names)})]",
+            ],
+            self._scope,
+        )
+
+    def _call(self, record: Record, path: Path) -> str:
+        """Code of the constructor call of an object; notes the columns it takes."""
+        arguments = []
+        for member in record.wired:
+            inner = (*path, member.key)
+            match member:
+                case Rows(key):
+                    self.rows.append(key)
+                    value = key
+                case Part(has=""):
+                    value = self._call(member.record, inner)
+                case Part():
+                    has = self._note(inner)
+                    value = f"{self._call(member.record, inner)} if {has} else None"
+                case _:
+                    value = self._note(inner)
+            arguments.append(f"{attribute(member.key)}={value}")
+        name = f"S{len(self._scope)}"
+        self._scope[name] = record.struct
+        return f"{name}({', '.join(arguments)})"
+
+    def _note(self, path: Path) -> str:
+        self.columns.append(self._columns[path])
+        return f"c{len(self.columns) - 1}"
+
+
+@cache
+def _reader(record: Record) -> _Reader:
+    return _Reader(record)
+
+
+@cache
+def _writer(record: Record) -> _Writer:
+    return _Writer(record)
+
+
+@lru_cache(maxsize=32)
+def _on_its_side(count: int, width: int) -> pa.Array:
+    """Give the places that, taken from values row after row, put them column after column."""
+    return pa.array(np.arange(count * width).reshape(count, width).T.ravel())
+
+
+def _compile(lines: list[str], scope: dict[str, Any] | None = None) -> Callable[..., Any]:
+    scope = scope or {}
+    exec("\n".join(lines), scope)  # noqa: S102 - the source is made of the declaration alone
+    made: Callable[..., Any] = scope["made"]
+    return made
+
+
+def moments(seconds: pa.Array) -> pa.Array:
+    """Turn unix seconds into moments; null outside the years 1 to 9999, which Python cannot say."""
+    sane = pc.and_(pc.greater_equal(seconds, FIRST), pc.less_equal(seconds, LAST))
+    return pc.multiply(pc.if_else(sane, seconds, None), 10**6).cast(TIME.arrow)
+
+
+def repeated(record: Record, tokens: Sequence[bytes]) -> dict[str, pa.Array]:
+    """Columns that repeat known fields of loose objects; what is not of its kind there is null."""
+    rows = record.known(tokens)
+    columns: dict[str, list[Any]] = {}
+    kinds: dict[str, Kind] = {}
+    for f in record.members:
+        if isinstance(f, Field) and f.column:
+            values = list(map(attrgetter(attribute(f.key)), rows))
+            if isinstance(f.kind, Json):
+                opening = f.kind.opening.encode()
+                values = [v if v.startswith(opening) else b"" for v in map(bytes, values)]
+            if f.column in columns:
+                first = columns[f.column]
+                values = [b if a is None else a for a, b in zip(first, values, strict=True)]
+            columns[f.column], kinds[f.column] = values, f.kind
+    return {name: kinds[name].decode(values) for name, values in columns.items()}

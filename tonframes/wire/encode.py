@@ -1,0 +1,110 @@
+"""Tables back to the JSON that they came from: the inverse of `pages`."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+
+from tonframes.wire import codec, schema
+from tonframes.wire.kinds import Dialect
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+
+    from tonframes.wire.record import Table
+
+
+def encode_transactions(
+    transactions: pa.Table, messages: pa.Table, dialect: Dialect
+) -> list[msgspec.Raw]:
+    """Turn transactions and their messages back into JSON objects, one a row."""
+    ins: dict[str, Any] = {}
+    outs: dict[str, list[Any]] = defaultdict(list)
+    hashes = messages["tx_hash"].to_pylist()
+    for tx_hash, position, message in sorted(
+        zip(
+            hashes,
+            messages["position"].to_pylist(),
+            encode_rows(schema.MESSAGES, messages, dialect),
+            strict=True,
+        ),
+        key=lambda row: -1 if row[1] is None else row[1],
+    ):
+        if position is None:
+            ins[tx_hash] = message
+        else:
+            outs[tx_hash].append(message)
+    order = transactions["hash"].to_pylist()
+    inner: dict[str, list[Any]] = {
+        "in_msg": list(map(ins.get, order)),
+        "out_msgs": [outs.get(tx_hash, []) for tx_hash in order],
+    }
+    return encode_rows(schema.TRANSACTIONS, transactions, dialect, inner)
+
+
+def encode_rows(
+    table: Table,
+    rows: pa.Table,
+    dialect: Dialect,
+    inner: Mapping[str, Sequence[Any]] | None = None,
+) -> list[msgspec.Raw]:
+    """Turn rows back into JSON objects, `extra` put back where it came from."""
+    if dialect not in get_args(Dialect):
+        raise ValueError(f'dialect is "service" or "specification", not {dialect!r}')
+    columns = {name: rows[name].combine_chunks() for name in rows.column_names}
+    structs = codec.encode(table.record, columns, inner or {}, dialect)
+    tokens = list(map(msgspec.json.encode, structs))
+    if "extra" in columns and columns["extra"].null_count < len(columns["extra"]):
+        extras = columns["extra"].to_pylist()
+        tokens = [
+            token if extra is None else insert(token, _object(extra))
+            for token, extra in zip(tokens, extras, strict=True)
+        ]
+    return [msgspec.Raw(token) for token in tokens]
+
+
+def encode_entries(rows: pa.Table) -> dict[str, msgspec.Raw]:
+    """Turn the rows of an address book or of metadata back into a map."""
+    return {
+        address: msgspec.Raw(b"null" if entry is None else entry.encode())
+        for address, entry in zip(
+            rows["address"].to_pylist(), rows["entry"].to_pylist(), strict=True
+        )
+    }
+
+
+def encode_body(body: Mapping[str, Any], extra: str | None) -> bytes:
+    """Write an answer, `extra` put back where it came from."""
+    token = msgspec.json.encode(body)
+    if extra is None:
+        return token
+    return insert(token, _object(extra))
+
+
+_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+
+
+def insert(token: bytes, extra: Mapping[str, msgspec.Raw]) -> bytes:
+    """Put values into a JSON object at their RFC 6901 pointers.
+
+    Examples
+    --------
+    >>> insert(b'{"a":{"b":1}}', {"/a/c": msgspec.Raw(b"2"), "/d": msgspec.Raw(b"3")})
+    b'{"a":{"b":1,"c":2},"d":3}'
+    """
+    members = _object(token)
+    deeper: dict[str, dict[str, msgspec.Raw]] = defaultdict(dict)
+    for pointer, value in extra.items():
+        head, slash, rest = pointer[1:].partition("/")
+        key = head.replace("~1", "/").replace("~0", "~")
+        if slash:
+            deeper[key]["/" + rest] = value
+        else:
+            members[key] = value
+    for key, inner in deeper.items():
+        members[key] = msgspec.Raw(insert(bytes(members[key]), inner))
+    return msgspec.json.encode(members)

@@ -1,0 +1,151 @@
+"""The second look at a body that the strict path has refused.
+
+It walks the body along the declaration, token by token, and knows only two outcomes: what the
+schema has no place for goes to `extra`, verbatim, under its RFC 6901 pointer; anything else that
+is not of the declared form is a `DecodeError` with its path. It returns the same structs that the
+strict path makes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tonframes.errors import DecodeError, shorten
+from tonframes.wire.kinds import OBJECT, REFUSALS, Mismatch, Oversize
+from tonframes.wire.record import Entries, Field, Loose, Part, Record, Rows, attribute
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Extra = dict[str, bytes]
+
+_members: Callable[[bytes], dict[str, msgspec.Raw]] = msgspec.json.Decoder(
+    dict[str, msgspec.Raw]
+).decode
+_elements: Callable[[bytes], list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw]).decode
+
+
+class Reader:
+    """Reads tokens along records and keeps what has no place, by the identity of its row."""
+
+    def __init__(self) -> None:
+        self.extras: dict[int, Extra] = {}
+
+    def row(self, record: Record, token: bytes, path: str) -> msgspec.Struct:
+        """Read the object of one row; pointers of its extras are relative to it."""
+        extra: Extra = {}
+        struct = self._object(record, token, path, "", extra)
+        if extra:
+            self.extras[id(struct)] = extra
+        return struct
+
+    def _object(
+        self, record: Record, token: bytes, path: str, pointer: str, extra: Extra
+    ) -> msgspec.Struct:
+        tokens = {key: bytes(raw) for key, raw in _split(_members, token, path, "a JSON object")}
+        values: dict[str, Any] = {}
+        for member in record.wired:
+            inner = tokens.pop(member.key, b"")
+            here = f"{path}.{member.key}"
+            there = f"{pointer}/{escape(member.key)}"
+            if inner in (b"", b"null") and not _needed(member):
+                continue
+            if not _needed(member) and _fills(member) and inner[1:].lstrip() == b"}":
+                extra[there] = inner
+                continue
+            try:
+                values[attribute(member.key)] = self._value(member, inner, here, there, extra)
+            except Oversize:
+                if _needed(member):
+                    raise DecodeError(here, "an integer of 64 bits", shorten(inner)) from None
+                extra[there] = inner
+        for key, inner in tokens.items():
+            extra[f"{pointer}/{escape(key)}"] = _utf8(inner, f"{path}.{_printable(key)}")
+        return record.struct(**values)
+
+    def _value(
+        self,
+        member: Any,
+        token: bytes,
+        path: str,
+        pointer: str,
+        extra: Extra,
+    ) -> Any:
+        match member:
+            case Field(kind=kind):
+                return _read(kind, token, path)
+            case Loose():
+                return _read(OBJECT, token, path)
+            case Part(record=record):
+                return self._object(record, token, path, pointer, extra)
+            case Rows(record=record, single=True):
+                return self.row(record, token, path)
+            case Rows(record=record):
+                tokens = _split(_elements, token, path, "a JSON array")
+                return [
+                    self.row(record, bytes(raw), f"{path}[{i}]") for i, raw in enumerate(tokens)
+                ]
+            case Entries():
+                return {
+                    key: raw
+                    if bytes(raw) == b"null"
+                    else _read(OBJECT, bytes(raw), f"{path}.{_printable(key)}")
+                    for key, raw in _split(_members, token, path, "a JSON object")
+                }
+
+
+def escape(key: str) -> str:
+    """Write a key as a part of an RFC 6901 pointer."""
+    return key.replace("~", "~0").replace("/", "~1")
+
+
+def _printable(key: str) -> str:
+    return ascii(key)[1:-1]
+
+
+def _utf8(token: bytes, path: str) -> bytes:
+    """Refuse what msgspec keeps raw without a look at it, and is no text."""
+    try:
+        token.decode()
+    except UnicodeDecodeError:
+        raise DecodeError(path, "UTF-8", shorten(token)) from None
+    return token
+
+
+def _needed(member: Any) -> bool:
+    """Whether a record is nothing without this member."""
+    match member:
+        case Field(always=always):
+            return always
+        case Part(has=has):
+            return not has
+        case _:
+            return False
+
+
+def _fills(member: Any) -> bool:
+    """Whether the member is an object that cannot be empty.
+
+    Old versions of the service write `"in_msg": {}` where there is no message.
+    """
+    one = isinstance(member, Part) or (isinstance(member, Rows) and member.single)
+    return one and any(_needed(m) for m in member.record.members)
+
+
+def _read(kind: Any, token: bytes, path: str) -> Any:
+    try:
+        return kind.read(token)
+    except Oversize:
+        raise
+    except (Mismatch, *REFUSALS):
+        raise DecodeError(path, kind.expected, shorten(token) if token else "nothing") from None
+
+
+def _split(split: Callable[[bytes], Any], token: bytes, path: str, expected: str) -> Any:
+    try:
+        tokens = split(token)
+    except REFUSALS:
+        raise DecodeError(path, expected, shorten(token) if token else "nothing") from None
+    return tokens.items() if isinstance(tokens, dict) else tokens
