@@ -197,7 +197,9 @@ def test_wrong_columns_and_addresses_are_refused(store):
     with pytest.raises(TypeError, match="addresses is a list"):
         tf.read_accounts(store.path, "0:" + "A" * 64)
     with pytest.raises(TypeError, match="as_of is a datetime"):
-        tf.read_accounts(store.path, as_of="2026-06-01")
+        tf.read_accounts(store.path, as_of=20260601)
+    with pytest.raises(ValueError, match="as_of is a datetime"):
+        tf.read_accounts(store.path, as_of="soon")
 
 
 def test_a_store_is_not_written_over(store, tmp_path):
