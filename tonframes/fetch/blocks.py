@@ -243,7 +243,7 @@ def _tell(
         error.partial = _blocks(store, there, parts, service)
     more = "and `error.partial`" if store is None else f"with store={str(store.path)!r}"
     error.add_note(
-        f"{sum(map(len, there))} of {sum(map(len, wanted))} masterchain blocks are fetched; "
+        f"{sum(map(len, there))} of {sum(map(len, wanted))} masterchain blocks are available; "
         f"missing: {spell(error.missing)}. To continue, call fetch_blocks again {more}."
     )
 
