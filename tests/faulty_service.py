@@ -178,7 +178,7 @@ class Faulty(FaultServer):
     def __init__(self, path: Path, dialect: str = "service") -> None:
         super().__init__()
         self._operations = DIALECTS[dialect](HeldRows(Store(path), dialect))
-        self._answers: dict[str, tuple[int, bytes]] = {}
+        self._told: dict[str, tuple[int, bytes]] = {}
         self._rules: list[Rule] = []
         self._turn = threading.RLock()
         self._storm: tuple[int, float, list[Fault]] = (0, 0.0, [])
@@ -201,7 +201,7 @@ class Faulty(FaultServer):
 
     def truth(self, line: str, rng: Random | None = None) -> Truth:
         """Return the correct answer to a request line."""
-        correct = self._answers.get(line)
+        correct = self._told.get(line)
         if correct is None:
             url = urlsplit(line)
             try:
@@ -210,7 +210,7 @@ class Faulty(FaultServer):
             except Refusal as refusal:
                 correct = int(refusal.status), msgspec.json.encode({"error": str(refusal)})
             if correct[0] == 200 and url.path.endswith(FIXED):
-                self._answers[line] = correct
+                self._told[line] = correct
         return Truth(line, *correct, self, rng or Random(0))
 
     def _reply(self, handler: Handler) -> None:
