@@ -151,7 +151,7 @@ def test_a_reader_who_goes_away_is_no_error():
 def test_demo(tmp_path):
     status, out, _ = run("demo", "--store", tmp_path)
     assert status == 0
-    assert "what it all cost" in out.lower()
+    assert "fees, in nanoton" in out.lower()
     assert (tmp_path / "fees.png").exists()
 
 
