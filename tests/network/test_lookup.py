@@ -16,21 +16,20 @@ from hypothesis import strategies as st
 from pandas.testing import assert_series_equal
 
 import tonframes as tf
-from tonframes.network.codes import (
-    BOUNCES,
+from tonframes.network.exit_codes import (
     CONTRACT_DEFINED,
     CONTRACT_DEFINED_NAME,
     EXIT_CODE_NAMES,
     EXIT_CODES,
-    OPCODE_NAMES,
-    OPCODES,
-    RESULT_CODE_NAMES,
-    RESULT_CODES,
     SKIP_REASONS,
     exit_code_name,
     exit_code_names,
-    opcode_name,
-    opcode_names,
+)
+from tonframes.network.opcodes import OPCODE_NAMES, OPCODES, opcode_name, opcode_names
+from tonframes.network.result_codes import (
+    BOUNCES,
+    RESULT_CODE_NAMES,
+    RESULT_CODES,
     result_code_name,
     result_code_names,
 )
@@ -192,7 +191,7 @@ def test_nothing_has_no_name(one, nothing):
 @lookups
 @pytest.mark.parametrize("wrong", [1.0, float("nan"), True, np.True_, "1", b"1", [1], {1}])
 def test_what_is_no_integer_is_refused(one, wrong):
-    with pytest.raises(TypeError, match=r"an? .*code is an int, or a column of integers, not"):
+    with pytest.raises(TypeError, match=r"an? .*code is an int or a column of integers, not"):
         one(wrong)
 
 
