@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
@@ -12,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tonframes.network.prices import BASECHAIN, MASTERCHAIN, PRICES
-from tonframes.network.pricing import forward_fee, gas_bought, gas_fee, prices_at, split_forward_fee
+from tonframes.network.pricing import (
+    checked_prices,
+    forward_fee,
+    gas_bought,
+    gas_fee,
+    prices_at,
+    split_forward_fee,
+)
 
 OLD, MIDDLE, NEW = BASECHAIN
 MASTER = MASTERCHAIN[0]
@@ -175,7 +183,7 @@ def test_between_rows_nothing_is_guessed(at):
 
 @pytest.mark.parametrize("workchain", [1, -2, "0", None])
 def test_of_an_unknown_workchain_nothing_is_guessed(workchain):
-    with pytest.raises(ValueError, match=r"no known price fits workchain .* no rows"):
+    with pytest.raises(ValueError, match=r"no known price fits workchain .* has no rows for"):
         gas_fee(1_000, workchain=workchain)
 
 
@@ -196,7 +204,7 @@ def test_a_user_can_bring_prices():
     [
         (datetime(2025, 1, 1), ValueError, "no time zone"),  # noqa: DTZ001 - refused for it
         (pd.Timestamp("2025-01-01"), ValueError, "no time zone"),
-        ("yesterday", ValueError, "ISO form, not 'yesterday'"),
+        ("yesterday", ValueError, "in ISO form, not 'yesterday'"),
         (1_780_000_000_000, ValueError, "unix seconds"),
         (10**30, ValueError, "unix seconds"),
         (1.78e9, TypeError, "a moment is"),
@@ -212,19 +220,36 @@ def test_what_is_no_moment_is_refused(at, error, says):
 @pytest.mark.parametrize("wrong", [1.0, "1", True, None])
 @pytest.mark.parametrize("ask", [gas_fee, gas_bought, split_forward_fee])
 def test_what_is_no_whole_number_is_refused(ask, wrong):
-    with pytest.raises(TypeError, match="is an int, not"):
+    with pytest.raises(TypeError, match="must be an int, not"):
         ask(wrong)
-    with pytest.raises(ValueError, match="less than 0: it is -1"):
+    with pytest.raises(ValueError, match="must not be negative: it is -1"):
         ask(-1)
 
 
 def test_sizes_and_histories_are_checked():
-    with pytest.raises(ValueError, match="bits cannot be less than 0"):
+    with pytest.raises(ValueError, match="bits must not be negative"):
         forward_fee(0, -1)
-    with pytest.raises(TypeError, match="cells is an int"):
+    with pytest.raises(TypeError, match="cells must be an int"):
         forward_fee(0.5, 0)
     for wrong in (["a"], 7, [None]):
         with pytest.raises(TypeError, match=r"rows of tonframes\.network\.prices\.Prices"):
             gas_fee(1, prices=wrong)
     with pytest.raises(ValueError, match="at least one row"):
         gas_fee(1, prices=[])
+
+
+def test_a_generator_of_prices_is_a_history():
+    assert checked_prices(row for row in PRICES) == PRICES
+    assert checked_prices(NEW) == (NEW,)
+    assert checked_prices() is PRICES
+    for ask in (gas_fee, gas_bought, split_forward_fee):
+        assert ask(70_000, prices=(row for row in PRICES)) == ask(70_000)
+    assert forward_fee(1, 100, prices=(row for row in PRICES)) == forward_fee(1, 100)
+    with pytest.raises(ValueError, match="at least one row"):
+        gas_fee(1, prices=(row for row in ()))
+
+
+@pytest.mark.parametrize("ask", [gas_fee, gas_bought, forward_fee, split_forward_fee, prices_at])
+def test_help_begins_with_a_short_signature(ask):
+    assert inspect.signature(ask).parameters["prices"].default is None
+    assert len(str(inspect.signature(ask))) < 200
