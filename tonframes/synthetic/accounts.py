@@ -7,6 +7,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from tonframes.bodies.cells import Cell, usage
+from tonframes.synthetic.contracts import with_code
 from tonframes.synthetic.messages import base64, workchain_of
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ class Account:
         return self._hash
 
     def activate(self, init: StateInit) -> None:
-        """Become the contract that a StateInit describes."""
-        self.status, self.contract = "active", init.contract
+        """Make the account active with an initial state."""
+        self.status, self.contract = "active", with_code(init.code)
         self.remember(init.memory)
 
     def freeze(self) -> None:

@@ -104,8 +104,8 @@ class Contract:
         object.__setattr__(self, "code", tail[0])
 
     def init(self, memory: dict[str, Any]) -> StateInit:
-        """Say what makes a new account of this kind."""
-        return StateInit(self, memory)
+        """Return the initial state of a new account with this contract."""
+        return StateInit(self.code, self.data(memory), memory)
 
 
 # Wallets: keep what comes, send what a signed request from outside asks for.
@@ -349,6 +349,18 @@ DESTROYER = Contract("destroyer", _destroyer)
 LOGGER = Contract("logger", _logger, _logger_data)
 ELECTOR = Contract("elector", _elector, size=3_000)
 CONFIG = Contract("config", _config, size=2_000)
+_BY_CODE = {
+    contract.code.hash: contract
+    for contract in (
+        *(WALLET, CARELESS, JETTON_WALLET, JETTON_MASTER, NFT_ITEM, NFT_COLLECTION),
+        *(*THROWERS, BURNER, COMMITTER, *FAILING, DESTROYER, LOGGER, ELECTOR, CONFIG),
+    )
+}
+
+
+def with_code(code: Cell) -> Contract:
+    """Return the contract that has a code cell."""
+    return _BY_CODE[code.hash]
 
 
 @cache

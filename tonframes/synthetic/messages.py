@@ -15,7 +15,6 @@ from tonframes.bodies.cells import Builder, Cell, usage
 
 if TYPE_CHECKING:
     from tonframes.synthetic.bodies import Body
-    from tonframes.synthetic.contracts import Contract
 
 #: A body stays in the message's root cell if it has no references and at most so many bits: then
 #: it fits beside the longest header and an inline StateInit (1023 - 887 - 2 - 6).
@@ -31,18 +30,27 @@ def base64(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StateInit:
-    """What a message brings along to make a contract: its kind, its first memory, its cell."""
+    """The initial state of an account, which a message may bring.
 
-    contract: Contract
+    Attributes
+    ----------
+    code, data
+        The cells.
+    memory
+        The content of the data cell, so that no contract has to parse it.
+    """
+
+    code: Cell
+    data: Cell
     memory: dict[str, Any]
 
     @property
     def cell(self) -> Cell:
         """`StateInit` of block.tlb with nothing but code and data."""
-        return Cell(0b00110, 5, (self.contract.code, self.contract.data(self.memory)))
+        return Cell(0b00110, 5, (self.code, self.data))
 
     def address(self, workchain: int = 0) -> str:
-        """Tell the raw address of the contract: the hash of its StateInit."""
+        """Return the raw address of the account: the hash of this cell."""
         return f"{workchain}:{self.cell.hash.hex().upper()}"
 
 
