@@ -5,6 +5,8 @@ pytoniq-core.
 """
 
 import json
+import subprocess
+import sys
 from base64 import b64decode
 from collections import Counter, defaultdict
 from functools import cache
@@ -37,6 +39,14 @@ MESSAGE = [
     *("opcode", "decoded_opcode", "ihr_disabled", "bounce", "bounced"),
     *("import_fee", "message_content", "init_state"),
 ]
+
+
+def test_reading_a_store_does_not_import_the_synthetic_chain():
+    code = (
+        "import sys, tonframes as tf; tf.read_blocks(tf.sample()).arrow('blocks');"
+        "sys.exit('tonframes.synthetic' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.fixture(scope="module")
