@@ -46,7 +46,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400)
 
 
 def said(*bags):
-    """Decode bags (base64 or bytes, all the same) into rows without what is null."""
+    """Decode bags (all base64 or all bytes) into rows without nulls."""
     name = "body_boc" if isinstance(bags[0], bytes) else "body"
     table = decode_bodies(pa.table({name: list(bags)}))
     assert table.num_rows == len(bags)
@@ -72,7 +72,7 @@ def snake(data, size=127):
 
 
 def bag(cells):
-    """Write (data, references) as a bag, true or not; references are counted from the root."""
+    """Write cells as a bag, valid or not: their data and references, counted from the root."""
     body = b"".join(
         bytes((len(refs), 2 * len(data))) + data + b"".join(ref.to_bytes(3) for ref in refs)
         for data, refs in cells
@@ -81,7 +81,7 @@ def bag(cells):
     return head + (1).to_bytes(3) + bytes(3) + len(body).to_bytes(4) + bytes(3) + body
 
 
-# ── what the service reads ───────────────────────────────────────────────────────────────────────
+# ── decoded as the service does ──────────────────────────────────────────────────────────────────
 
 _NAMES = {
     "destination": "recipient",
@@ -96,7 +96,7 @@ _OPCODES = {kind: opcode for opcode, (kind, _) in SCHEMES.items()} | {"text_comm
 
 
 def expected(decoded):
-    """Make the row of what the service decoded."""
+    """Return the row that the decoded body of the service stands for."""
     kind = decoded.get("@type") or decoded["type"]
     row = {"kind": kind}
     if kind == "text_comment":
@@ -123,7 +123,7 @@ def expected(decoded):
 
 
 def compare(messages):
-    """Hold our reading against the service's; give the kinds that were there."""
+    """Compare our columns with what the service decoded; return the kinds that occurred."""
     ours = decode_bodies(messages)
     assert list(ours) == [*KEYS, *READ]
     assert_frame_equal(ours[list(ours)[:4]], messages[list(ours)[:4]])
@@ -149,7 +149,7 @@ def compare(messages):
     return kinds
 
 
-def test_reads_what_the_service_reads_in_real_bodies(real):
+def test_real_bodies_are_decoded_as_the_service_decodes_them(real):
     kinds = set()
     for file in (real / "masterchainBlockShards").glob("*.json"):
         with pytest.MonkeyPatch.context() as patch:
@@ -162,12 +162,12 @@ def test_reads_what_the_service_reads_in_real_bodies(real):
     }
 
 
-def test_reads_what_the_synthetic_chain_wrote():
+def test_synthetic_bodies_are_decoded_as_they_were_written():
     kinds = compare(tf.read_blocks(tf.sample()).messages)
     assert {"text_comment", "bounce", "jetton_notify", "jetton_mint", "nft_transfer"} <= kinds
 
 
-# ── what was written comes back ──────────────────────────────────────────────────────────────────
+# ── written bodies come back ─────────────────────────────────────────────────────────────────────
 
 
 @given(st.tuples(QUERIES, AMOUNTS, ADDRESSES, ADDRESSES, AMOUNTS), TEXTS, FLAGS, FLAGS)
@@ -238,7 +238,7 @@ def test_bodies_of_pytoniq_are_read():
     ],
     ids=lambda value: value if isinstance(value, str) else "body",
 )
-def test_other_forms(body, row):
+def test_other_schemes(body, row):
     found = of(body.cell())
     assert found.pop("opcode") in SCHEMES
     assert found.pop("query_id") == 1
@@ -247,7 +247,7 @@ def test_other_forms(body, row):
     assert found == row
 
 
-def test_bounces_tell_what_bounced():
+def test_bounces_name_the_opcode_that_bounced():
     asked = made_up.jetton_transfer(1, 2, to=A, response=B)
     row = {"opcode": 0xFFFFFFFF, "kind": "bounce", "bounced_opcode": JETTON_TRANSFER}
     assert of(made_up.bounced(asked).cell) == row
@@ -270,12 +270,12 @@ def test_short_and_unknown_bodies():
     assert of(Cell(0x2167DA4B, 32))["kind"] == "encrypted_text_comment"
 
 
-# ── bodies that claim too much ───────────────────────────────────────────────────────────────────
+# ── broken and hostile bodies ────────────────────────────────────────────────────────────────────
 
 NOTIFY = start(JETTON_NOTIFY, 1).coins(2**120 - 1).address(A).uint(1, 1).ref(Cell()).cell()
 
 
-def test_cut_off_bits_are_no_smaller_numbers():
+def test_missing_bits_are_an_error_not_a_smaller_number():
     cuts = [Cell(NOTIFY.value >> n, NOTIFY.bits - n) for n in range(NOTIFY.bits - 31)]
     apart, absent, *cut = said(*(cell.to_base64() for cell in cuts))
     assert apart["error"].startswith("forward_payload: a reference")
@@ -321,7 +321,7 @@ def test_exotic_cells_are_not_read():
     assert possible_weights(inside.to_boc()) == ((1, 264), (2, 296))
 
 
-def test_many_cells_are_read_and_too_many_are_not():
+def test_the_largest_bag_is_read_and_larger_ones_are_refused():
     text = bytes(4) + b"a" * 26
     chain = [(text, [at + 1]) for at in range(MAX_CELLS - 1)] + [(b"", [])]
     (row,) = said(bag(chain))
@@ -337,7 +337,7 @@ def test_many_cells_are_read_and_too_many_are_not():
     assert "524288 bytes" in said("A" * 10**6)[0]["error"]
 
 
-def test_cells_that_meet_again_are_counted_once():
+def test_shared_cells_are_counted_once():
     doubled = [(b"", [at + 1] * 4) for at in range(600)] + [(b"x", [])]  # 4^600 ways to the last
     assert possible_weights(bag(doubled)) == ((600, 8), (601, 8))
     assert said(
@@ -355,7 +355,7 @@ def test_cells_that_meet_again_are_counted_once():
     ],
     ids=["itself", "backwards", "nowhere", "five"],
 )
-def test_references_that_cannot_be(cells):
+def test_impossible_references_are_an_error(cells):
     (row,) = said(bag(cells))
     assert row["error"].startswith("a broken bag of cells")
     with pytest.raises(ValueError, match="cell"):
@@ -381,7 +381,7 @@ def test_bags_without_a_checksum_are_read():
 
 
 @given(st.lists(st.binary(max_size=200), min_size=1, max_size=20))
-def test_garbage_is_a_row(garbage):
+def test_garbage_does_not_raise(garbage):
     magic = bytes.fromhex("b5ee9c72")
     for row in said(*garbage, *(magic + data for data in garbage)):
         assert {"error", "kind", "opcode"} & row.keys() or not row
@@ -389,18 +389,18 @@ def test_garbage_is_a_row(garbage):
 
 
 @given(st.lists(st.text(max_size=50), min_size=1))
-def test_text_that_is_no_base64_is_a_row(texts):
+def test_text_that_is_not_base64_has_an_error(texts):
     assert all(row["error"] for row in said(*texts))
 
 
-def test_every_beginning_of_a_bag_is_a_row():
+def test_truncated_bags_have_an_error():
     for data in (*BAGS, *BARE):
         rows = said(*(data[:end] for end in range(len(data))))
         assert all(row["error"] for row in rows)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_flipped_bits_are_rows(seed):
+def test_flipped_bits_do_not_raise(seed):
     rng = Random(seed)
     flipped = []
     for data in BARE * 25:
@@ -472,7 +472,7 @@ def test_every_column_is_declared_and_documented():
 
 @given(st.lists(AMOUNTS | st.integers(2**120 - 9, 2**120 - 1), min_size=1, max_size=5))
 @example([2**120 - 1, 2**53 + 1, 0])
-def test_amounts_are_exact_as_text_and_ordinary_numbers_beside_it(tmp_path_factory, amounts):
+def test_amounts_are_exact_as_text_and_also_float64(tmp_path_factory, amounts):
     bodies = [start(JETTON_NOTIFY).coins(amount).address(A).cell() for amount in amounts]
     column = pd.Series([*(cell.to_base64() for cell in bodies), None])
     decoded = decode_bodies(pd.DataFrame({"body": column}))
@@ -487,7 +487,7 @@ def test_amounts_are_exact_as_text_and_ordinary_numbers_beside_it(tmp_path_facto
     assert_frame_equal(pd.read_parquet(file), decoded)
 
 
-def test_every_eager_engine_gives_the_same_of_its_own_kind():
+def test_every_eager_engine_returns_the_same_values():
     arrow = decode_bodies(TABLE)
     assert isinstance(arrow, pa.Table)
     polars = decode_bodies(pl.from_arrow(TABLE))
@@ -531,7 +531,7 @@ def test_lazy_frames_are_refused_by_name(frame, engine):
         decode_bodies(frame())
 
 
-def test_what_is_no_frame_of_messages_is_refused():
+def test_other_input_than_a_frame_of_messages_is_refused():
     with pytest.raises(TypeError, match="as a frame of pandas, polars or pyarrow, not list"):
         decode_bodies([NOTIFY.to_base64()])
     with pytest.raises(ValueError, match=r"needs a column body .* the frame has 'tx_hash"):
@@ -549,7 +549,7 @@ def test_each_distinct_body_is_read_once(monkeypatch):
     assert sorted(read) == sorted({NOTIFY.to_base64(), "rubbish"})
 
 
-def test_missing_pytoniq_is_told(monkeypatch):
+def test_missing_pytoniq_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pytoniq_core", None)
     for call, name in (
         (lambda: decode_bodies(TABLE), "decode_bodies"),
@@ -563,7 +563,7 @@ def test_missing_pytoniq_is_told(monkeypatch):
         )
 
 
-# ── sizes and fees ───────────────────────────────────────────────────────────────────────────────
+# ── weights and fees ─────────────────────────────────────────────────────────────────────────────
 
 
 def test_weights_of_every_place_of_the_parts():

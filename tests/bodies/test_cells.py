@@ -1,4 +1,4 @@
-"""Cells and bags written here are read by pytoniq-core as what they are."""
+"""Cells and bags that we write are read by pytoniq-core with the same content."""
 
 from base64 import b64decode
 from random import Random

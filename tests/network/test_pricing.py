@@ -1,4 +1,4 @@
-"""Price arithmetic: known answers, and what must hold of any."""
+"""Price arithmetic: known results, and properties."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ gas = st.integers(0, 2_000_000)
 
 
 def by(row):
-    """Ask for one row of the history, as a user would."""
+    """Return the arguments that select a row of the history."""
     return {"workchain": row.workchain, "at": WITHIN[row]}
 
 
@@ -96,13 +96,13 @@ def test_known_forwarding_fees(row, size, fee, parts):
 
 
 @given(prices, gas)
-def test_a_fee_buys_the_gas_it_is_for(row, used):
+def test_a_gas_fee_buys_its_gas(row, used):
     bought = gas_bought(gas_fee(used, **by(row)), **by(row))
     assert bought == min(max(used, row.flat_gas_limit), row.gas_limit)
 
 
 @given(prices, st.integers(0, 10**12))
-def test_what_is_bought_can_be_paid_for_and_no_more_can(row, amount):
+def test_gas_bought_is_the_most_that_the_amount_pays(row, amount):
     bought = gas_bought(amount, **by(row))
     assert bought == 0 or gas_fee(bought, **by(row)) <= amount
     if bought < row.gas_limit:
@@ -117,7 +117,7 @@ def test_more_gas_never_costs_less(row, one, other):
 
 
 @given(prices, st.integers(0, 8192), st.integers(0, 2**21))
-def test_the_parts_of_a_forwarding_fee_are_the_fee(row, cells, bits):
+def test_the_parts_of_a_forwarding_fee_sum_to_it(row, cells, bits):
     fee = forward_fee(cells, bits, **by(row))
     collected, travels = split_forward_fee(fee, **by(row))
     assert collected + travels == fee
@@ -126,7 +126,7 @@ def test_the_parts_of_a_forwarding_fee_are_the_fee(row, cells, bits):
     assert fee <= forward_fee(cells, bits + 1, **by(row))
 
 
-def test_whole_numbers_of_any_kind_are_taken_and_python_ints_given():
+def test_any_integer_type_is_accepted_and_python_ints_are_returned():
     assert type(gas_fee(np.int32(3_308))) is int
     assert type(gas_bought(pd.Series([220_534], dtype="Int64")[0])) is int
 
@@ -158,7 +158,7 @@ def test_without_a_moment_the_newest_prices_hold():
         (pd.Timestamp("2026-05-04", tz="UTC"), NEW),
     ],
 )
-def test_a_moment_may_be_written_in_any_of_these_ways(at, row):
+def test_a_moment_in_any_accepted_form(at, row):
     assert prices_at(at) is row
 
 
@@ -172,7 +172,7 @@ def test_a_moment_may_be_written_in_any_of_these_ways(at, row):
         NEW.valid_from - 1,
     ],
 )
-def test_between_rows_nothing_is_guessed(at):
+def test_a_moment_between_rows_is_refused(at):
     for ask in (gas_fee, gas_bought, split_forward_fee):
         with pytest.raises(ValueError, match="no known price fits workchain 0 at 202"):
             ask(1_000, at=at)
@@ -182,12 +182,12 @@ def test_between_rows_nothing_is_guessed(at):
 
 
 @pytest.mark.parametrize("workchain", [1, -2, "0", None])
-def test_of_an_unknown_workchain_nothing_is_guessed(workchain):
+def test_an_unknown_workchain_is_refused(workchain):
     with pytest.raises(ValueError, match=r"no known price fits workchain .* has no rows for"):
         gas_fee(1_000, workchain=workchain)
 
 
-def test_a_user_can_bring_prices():
+def test_prices_of_the_user():
     later = dataclasses.replace(
         NEW, name="later", valid_from=1_900_000_000, gas_price=2**16, flat_gas_price=100
     )
@@ -212,14 +212,14 @@ def test_a_user_can_bring_prices():
         (datetime(2025, 1, 1, tzinfo=UTC).date(), TypeError, "a moment is"),
     ],
 )
-def test_what_is_no_moment_is_refused(at, error, says):
+def test_invalid_moments_are_refused(at, error, says):
     with pytest.raises(error, match=says):
         gas_fee(1_000, at=at)
 
 
 @pytest.mark.parametrize("wrong", [1.0, "1", True, None])
 @pytest.mark.parametrize("ask", [gas_fee, gas_bought, split_forward_fee])
-def test_what_is_no_whole_number_is_refused(ask, wrong):
+def test_other_values_than_natural_numbers_are_refused(ask, wrong):
     with pytest.raises(TypeError, match="must be an int, not"):
         ask(wrong)
     with pytest.raises(ValueError, match="must not be negative: it is -1"):

@@ -1,6 +1,6 @@
-"""The synthetic chain obeys the rules of the real one.
+"""The synthetic chain follows the rules of the real one.
 
-Every rule is computed again from the bodies alone, with prices written out here and cells read by
+Every rule is computed again from the answers alone, with prices written here and cells read by
 pytoniq-core.
 """
 
@@ -246,7 +246,7 @@ def test_balances_are_conserved_in_chains(transactions):
     assert checked > 100
 
 
-def test_gas_costs_what_it_should(transactions):
+def test_gas_fees_follow_from_gas_used(transactions):
     small = 0
     for row in transactions:
         phase = row["description"]["compute_ph"]
@@ -265,7 +265,7 @@ def test_gas_costs_what_it_should(transactions):
     assert small > 100
 
 
-def test_gas_limit_is_what_the_value_buys(transactions):
+def test_the_gas_limit_is_the_gas_that_the_value_buys(transactions):
     for row in transactions:
         phase, description = row["description"]["compute_ph"], row["description"]
         if phase["skipped"]:
@@ -310,7 +310,7 @@ def test_forwarding_fees_follow_from_the_cells(transactions):
             assert (phase or {}).get(key) != "0", "left out where there is none"
 
 
-def test_fines_are_charged_by_the_cell(transactions):
+def test_fines_are_charged_per_cell(transactions):
     failed = [
         row for row in transactions if amount(row["description"].get("action"), "result_code")
     ]
@@ -318,7 +318,7 @@ def test_fines_are_charged_by_the_cell(transactions):
     assert {0, 1_666} <= fines
 
 
-def test_bounced_value_is_what_is_left(transactions):
+def test_a_bounce_returns_the_rest_of_the_value(transactions):
     for row in transactions:
         phases = row["description"]
         if "bounce" not in phases:
@@ -338,7 +338,7 @@ def test_bounced_value_is_what_is_left(transactions):
         assert phases["aborted"]
 
 
-def test_storage_costs_what_it_should(transactions, states):
+def test_storage_fees_follow_from_cells_bits_and_time(transactions, states):
     """Accounts whose state keeps its shape pay by the cell and the second."""
     cells = {}
     for row in states["accounts"]:
@@ -420,7 +420,7 @@ def test_transactions_of_an_account_are_linked(transactions):
     assert all(len(b64decode(value)) == 32 for value in hashes)
 
 
-def test_states_of_known_accounts_are_whole(transactions):
+def test_states_of_known_accounts_are_complete(transactions):
     for row in transactions:
         for when, status in (("before", "orig_status"), ("after", "end_status")):
             state = row[f"account_state_{when}"]
@@ -445,7 +445,7 @@ def test_now_does_not_go_back(bodies):
 # Messages
 
 
-def test_messages_come_as_they_were_sent(transactions):
+def test_messages_are_received_as_they_were_sent(transactions):
     sent = {}
     for row in transactions:
         for message in row["out_msgs"]:
@@ -466,7 +466,7 @@ def test_messages_come_as_they_were_sent(transactions):
     assert received > 1_000
 
 
-def test_bodies_are_the_cells_they_say(transactions):
+def test_bodies_have_the_hashes_of_their_cells(transactions):
     seen = {}
     for row in transactions:
         for message in (row["in_msg"], *row["out_msgs"]):
@@ -621,7 +621,7 @@ def test_only_json_and_no_floats(bodies, states):
     assert json.loads(json.dumps(bodies[:3])) == bodies[:3]
 
 
-def test_bodies_weigh_what_real_ones_do():
+def test_answers_are_as_large_as_real_ones():
     (body,) = synthetic_blocks(1, transactions_per_block=1_000)
     assert len(body["transactions"]) == 1_000
     text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
@@ -663,7 +663,7 @@ def test_account_states_agree_with_the_last_transactions(states, transactions):
     assert {row["status"] for row in rows.values()} == {"active", "uninit", "frozen", "nonexist"}
 
 
-def test_account_states_carry_code_data_and_more(states):
+def test_account_states_contain_code_and_data(states):
     for row in states["accounts"]:
         if row["status"] == "active":
             assert read(row["code_boc"]).hash == b64decode(row["code_hash"])
