@@ -24,7 +24,7 @@ accounts = st.tuples(st.integers(-128, 127), st.binary(min_size=32, max_size=32)
 
 @st.composite
 def spellings(draw):
-    """Draw the canonical raw form of an account and any spelling of it."""
+    """Draw the canonical raw form of an account and one of its spellings."""
     workchain, account = draw(accounts)
     raw = f"{workchain}:{account.hex().upper()}"
     spelling = draw(st.sampled_from(["raw", "lower", "mixed", "url", "plain"]))
@@ -44,7 +44,7 @@ def spellings(draw):
 
 
 def retagged(address, tag):
-    """Change the tag of a friendly address and give it the checksum that fits."""
+    """Change the tag of a user-friendly address and correct its checksum."""
     body = bytes([tag]) + base64.urlsafe_b64decode(address)[1:34]
     return base64.urlsafe_b64encode(body + crc16(body)).decode()
 
@@ -82,7 +82,7 @@ BAD = [
     (BOUNCEABLE[:-1] + "r", "checksum"),
     (BOUNCEABLE.swapcase(), "checksum"),
     (NON_BOUNCEABLE[:1] + BOUNCEABLE[1:], "checksum"),
-    # Every bit set, as in what a table might hold for "no such pair".
+    # Every bit is set, as in the table entry for an invalid pair.
     (to_friendly("0:" + "F" * 64)[:10] + "!!" + to_friendly("0:" + "F" * 64)[12:], "alphabets"),
     (retagged(BOUNCEABLE, 0x12), "tag is 0x12"),
     (retagged(BOUNCEABLE, 0x31), "tag is 0x31"),
@@ -127,7 +127,7 @@ KINDS = {
 
 
 def texts(column):
-    """List a column of any kind, nulls as None."""
+    """Return a column of any kind as a list, with None for nulls."""
     values = column.to_pylist() if isinstance(column, pa.Array | pa.ChunkedArray) else column
     return [value if isinstance(value, str) else None for value in values]
 
@@ -190,7 +190,7 @@ def test_every_workchain_and_every_hex_pair():
 
 @pytest.mark.parametrize("friendly", [BOUNCEABLE, NON_BOUNCEABLE, to_friendly(ZERO)])
 def test_every_bit_flip_is_detected(friendly):
-    """Flips of the 36 bytes, and flips of the 48 characters."""
+    """Check flips in the 36 bytes and in the 48 characters."""
     body = base64.urlsafe_b64decode(friendly)
     flipped = []
     for source, write in (
@@ -224,7 +224,7 @@ def test_invalid_addresses_are_refused_alone_and_in_a_column(convert, text, faul
 @settings(max_examples=300)
 @given(st.data())
 def test_a_column_refuses_the_same_as_a_single_address(data):
-    """Characters of a good address replaced, dropped and added."""
+    """Check valid addresses with characters replaced, dropped and added."""
     _, good = data.draw(spellings())
     at = data.draw(st.integers(0, len(good)))
     new = data.draw(st.text(st.characters(max_codepoint=0x17F), max_size=3))

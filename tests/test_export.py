@@ -18,14 +18,14 @@ from tonframes.export import read_csv, write_csv
 from tonframes.wire import schema
 from tonframes.wire.kinds import BOOL, TIME
 
-#: What a spreadsheet, or an import with other separators, would begin a formula with.
+#: Beginnings that a spreadsheet, or an import with other separators, treats as a formula.
 LIVE = re.compile(r"(?:\A|[;\t\r\n])[\s\ufeff\u200b]*[=+\-@\uff1d\uff0b\uff0d\uff20]|\A[\t\r\n]")
 MASTERCHAIN = "-1:" + "5" * 64
 HASH = "+" + "A" * 42 + "="
 
 
 def cells(path):
-    """Read the rows of a file with another reader."""
+    """Read the rows of a file with the csv module."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
 

@@ -96,7 +96,7 @@ def test_every_opcode_of_the_reference_is_in_the_table(section):
     assert {int(code, 16) for code in found} == set(OPCODES)
 
 
-# Where the service and the standard or contract differ, ours is the service's.
+# If the names of the service and of the standard or contract differ, we use the service's.
 SERVICE_NAMES = {
     "transfer_notification": "jetton_notify",
     "excesses": "excess",
@@ -151,7 +151,7 @@ def test_contract_defined_codes_have_no_other_name():
         (2, "stack underflow"),
         (132, "access denied (Tact)"),
         (65535, "unknown opcode"),
-        # Number 37 is not for lack of TON here.
+        # As an exit code, 37 does not mean "not enough TON".
         *((code, CONTRACT_DEFINED_NAME) for code in (32, 37, 127, 256, 406, 65534)),
         *((code, None) for code in (-1, 15, 31, 139, 255, 65536, 2**31 - 1, -(2**31))),
     ],
@@ -233,7 +233,7 @@ def one_by_one(one):
 
 
 def assert_same(names, expected):
-    # Compared in Arrow: to explain how two long lists differ takes pytest minutes.
+    # Compared in Arrow: pytest takes minutes to explain how two long lists differ.
     names, expected = pa.array(names, pa.string()), pa.array(expected, pa.string())
     assert names.equals(expected), names.diff(expected).slice(0, 20)
 
@@ -394,7 +394,7 @@ def recorded(real):
     bodies = sorted((real / "masterchainBlockShards").glob("*.json"))
     assert bodies
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tf.TonframesWarning)  # old bodies hold unknown fields
+        warnings.simplefilter("ignore", tf.TonframesWarning)  # old answers have unknown fields
         return [tf.parse_blocks(body.read_bytes()) for body in bodies]
 
 

@@ -37,10 +37,10 @@ def by(row):
 @pytest.mark.parametrize(
     ("row", "used", "fee"),
     [
-        # Transactions on record and the examples of the node's formula.
+        # Recorded transactions, and examples of the node's formula.
         (OLD, 3_308, 3_308_000),
         (MIDDLE, 3_308, 1_323_200),
-        (NEW, 3_308, 220_534),  # rounded down it would be 220 533
+        (NEW, 3_308, 220_534),  # 220 533 if rounded down
         (NEW, 1_000, 66_668),
         (MASTER, 3_308, 33_080_000),
         (OLD, 0, 100_000),
@@ -193,7 +193,9 @@ def test_prices_of_the_user():
     )
     mine = (*PRICES, later)
     assert gas_fee(3_308, prices=mine) == 3_308
-    assert gas_fee(3_308, prices=mine, at=1_900_000_000) == 3_308  # the newest of two that hold
+    assert (
+        gas_fee(3_308, prices=mine, at=1_900_000_000) == 3_308
+    )  # the newest of two rows that cover it
     assert gas_fee(3_308, prices=mine, at=1_899_999_999) == 220_534
     gap = dataclasses.replace(MIDDLE, valid_from=OLD.valid_until + 1)
     assert gas_fee(3_308, prices=(OLD, gap, NEW), at="2024-04-20") == 1_323_200

@@ -191,7 +191,7 @@ def jetton_mint(query: int, amount: int, to: str) -> Body:
 
 
 def nft_transfer(query: int, new_owner: str, response: str, forward: int) -> Body:
-    """Ask an NFT to change hands (TEP-62 `transfer`)."""
+    """Write the request to an NFT to change its owner (TEP-62 `transfer`)."""
     cell = Builder().uint(0x5FCC3D14, 32).uint(query, 64).address(new_owner).address(response)
     decoded = {
         "@type": "nft_transfer",

@@ -151,13 +151,13 @@ def _jetton_wallet(call: Call) -> Outcome:
         back = call.fields["of"].fields.get("amount", 0)
         return Outcome(gas=2_113, memory=memory | {"balance": memory["balance"] + back})
     if call.opcode == TRANSFER:
-        return _jettons_leave(call, message)
+        return _send_jettons(call, message)
     if call.opcode == INTERNAL_TRANSFER:
-        return _jettons_come(call, message)
+        return _receive_jettons(call, message)
     return Outcome(gas=812, exit_code=65_535)
 
 
-def _jettons_leave(call: Call, message: Message) -> Outcome:
+def _send_jettons(call: Call, message: Message) -> Outcome:
     """Handle `transfer` of the owner, with the exit codes of the reference contract."""
     memory, given = call.memory, call.fields
     if message.source != memory["owner"]:
@@ -180,7 +180,7 @@ def _jettons_leave(call: Call, message: Message) -> Outcome:
     return Outcome(gas=6_935, memory=left, actions=(send,))
 
 
-def _jettons_come(call: Call, message: Message) -> Outcome:
+def _receive_jettons(call: Call, message: Message) -> Outcome:
     """Handle `internal_transfer`: notify the owner, and return the rest of the value."""
     memory, given = call.memory, call.fields
     if given["amount"] == 0:

@@ -63,7 +63,7 @@ def execute(
     )
     before, orig_status = account.snapshot(), account.status
     phases = _phases(run)
-    _close(run)
+    _finish(run)
     kind = {"is_tock": is_tock} if message is None else {"credit_first": not message.bounce}
     description = {
         "type": "tick_tock" if message is None else "ord",
@@ -100,7 +100,7 @@ def _phases(run: Run) -> dict[str, Any]:
     return phases
 
 
-def _close(run: Run) -> None:
+def _finish(run: Run) -> None:
     """Update the account to its state after the transaction."""
     account, moment = run.account, run.moment
     account.balance = run.balance

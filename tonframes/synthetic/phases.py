@@ -64,7 +64,7 @@ def compute_phase(run: Run) -> dict[str, Any]:
     if run.balance <= 0 or not (gas_limit or gas_credit):
         reason = "no_gas"
     elif account.status != "active":
-        reason = _awaken(run)
+        reason = _activate(run)
         activated = reason is None
     if reason or account.contract is None:
         return {"skipped": True, "reason": reason or "no_state"}
@@ -98,7 +98,7 @@ def compute_phase(run: Run) -> dict[str, Any]:
     }
 
 
-def _awaken(run: Run) -> str | None:
+def _activate(run: Run) -> str | None:
     """Activate the account with the initial state in the message; return why if impossible."""
     account, init = run.account, run.message.init if run.message else None
     if init is None:

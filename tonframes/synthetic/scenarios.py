@@ -79,7 +79,7 @@ def _some(people: Population) -> int:
     return people.rng.randrange(TON // 100, TON)
 
 
-def _remark(people: Population) -> bodies.Body:
+def _comment(people: Population) -> bodies.Body:
     rng = people.rng
     return bodies.comment(rng.choice(COMMENTS), rng.randrange(COMMENT_FORMS))
 
@@ -96,13 +96,13 @@ def transfer(people: Population, sender: Account) -> Plan:
 def comment(people: Population, sender: Account) -> Plan:
     """Send some TON with a comment."""
     to = people.rng.choice(people.wallets)
-    return Plan(sender, (_to(to, _some(people), _remark(people), bounce=False),))
+    return Plan(sender, (_to(to, _some(people), _comment(people), bounce=False),))
 
 
 def payroll(people: Population, sender: Account) -> Plan:
     """Pay four wallets at once."""
     chosen = people.rng.sample(people.wallets, 4)
-    orders = tuple(_to(to, _some(people), _remark(people), bounce=False) for to in chosen)
+    orders = tuple(_to(to, _some(people), _comment(people), bounce=False) for to in chosen)
     return Plan(sender, orders)
 
 
@@ -180,13 +180,13 @@ def _poor_call(name: str) -> Scenario:
     return scenario
 
 
-def _victim(group: str, *, bounce: bool, value: int) -> Scenario:
+def _each_of(group: str, *, bounce: bool, value: int) -> Scenario:
     """Make a scenario that sends a message to the accounts of a group in turn."""
 
     def scenario(people: Population, sender: Account) -> Plan:
         accounts: list[Account] = getattr(people, group)
         accounts.append(accounts.pop(0))
-        return Plan(sender, (_to(accounts[-1], value, _remark(people), bounce=bounce),))
+        return Plan(sender, (_to(accounts[-1], value, _comment(people), bounce=bounce),))
 
     return scenario
 
@@ -200,7 +200,7 @@ def newcomer(people: Population, sender: Account) -> Plan:
 def nobody(people: Population, sender: Account) -> Plan:
     """Send TON to an unused address, bounceable: it is returned."""
     address = people.wallet_init().address()
-    return Plan(sender, (_to(address, _some(people), _remark(people)),))
+    return Plan(sender, (_to(address, _some(people), _comment(people)),))
 
 
 def deploy(people: Population, sender: Account) -> Plan:
@@ -214,7 +214,7 @@ def deploy_from_outside(people: Population, sender: Account) -> Plan:
     if not people.undeployed:
         return transfer(people, sender)
     account, init = people.undeployed.pop()
-    return Plan(account, (_to(sender, TON // 10, _remark(people), bounce=False),), init)
+    return Plan(account, (_to(sender, TON // 10, _comment(people), bounce=False),), init)
 
 
 def suspended(people: Population, sender: Account) -> Plan:
@@ -232,7 +232,7 @@ def bad_state(people: Population, sender: Account) -> Plan:
 def one_nanoton(people: Population, sender: Account) -> Plan:
     """Send a single nanoton: no_gas."""
     to = people.rng.choice(people.wallets)
-    return Plan(sender, (_to(to, 1, _remark(people), bounce=False),))
+    return Plan(sender, (_to(to, 1, _comment(people), bounce=False),))
 
 
 def nothing(people: Population, sender: Account) -> Plan:
@@ -264,14 +264,14 @@ def overdrawn(people: Population, sender: Account) -> Plan:
 def to_masterchain(people: Population, sender: Account) -> Plan:
     """Send TON to the masterchain, at masterchain prices."""
     to = people.rng.choice(people.mc_wallets)
-    return Plan(sender, (_to(to, TON, _remark(people), bounce=False),))
+    return Plan(sender, (_to(to, TON, _comment(people), bounce=False),))
 
 
 def from_masterchain(people: Population, sender: Account) -> Plan:
     """Send TON from the masterchain."""
     return Plan(
         people.rng.choice(people.mc_wallets),
-        (_to(sender, TON, _remark(people), bounce=False),),
+        (_to(sender, TON, _comment(people), bounce=False),),
     )
 
 
@@ -338,13 +338,13 @@ RARE: tuple[Scenario, ...] = (
     _call("burner"),
     _call("committer"),
     _poor_call("throws 4"),
-    _victim("owing", bounce=False, value=TON // 100),
-    _victim("freezing", bounce=True, value=TON // 100),
-    _victim("frozen", bounce=True, value=TON // 10),
-    _victim("dying", bounce=True, value=TON // 10),
-    _victim("dying", bounce=True, value=1),
-    _victim("dying", bounce=False, value=TON // 10),
-    _victim("destroyers", bounce=True, value=TON // 10),
+    _each_of("owing", bounce=False, value=TON // 100),
+    _each_of("freezing", bounce=True, value=TON // 100),
+    _each_of("frozen", bounce=True, value=TON // 10),
+    _each_of("dying", bounce=True, value=TON // 10),
+    _each_of("dying", bounce=True, value=1),
+    _each_of("dying", bounce=False, value=TON // 10),
+    _each_of("destroyers", bounce=True, value=TON // 10),
 )
 
 
