@@ -1,23 +1,17 @@
 """The columns that `decode_bodies` returns, declared once.
 
-A wrapped integer or a float that stands for an exact amount would be wrong, and pandas cannot
-calculate with decimals; so an amount of jettons is here twice: `amount` to calculate with,
-`amount_exact` with every digit.
+A jetton amount may reach 2^120. No integer dtype holds it, a float rounds it, and pandas cannot
+calculate with decimals. So there are two columns: `amount` for calculation, as a float, and
+`amount_exact` with every digit, as text.
 """
 
 from __future__ import annotations
 
 import pyarrow as pa
 
-from tonframes.wire.kinds import DIGITS, OPCODE, TEXT, Kind
+from tonframes.wire.kinds import DIGITS, FLOAT, OPCODE, TEXT, Kind
 from tonframes.wire.record import Column
 from tonframes.wire.schema import MESSAGES
-
-
-class Float(Kind):
-    """A floating-point number of 64 bits. The service never sends one."""
-
-    name, expected, wire, arrow = "float", "a number", None, pa.float64()
 
 
 class Unsigned(Kind):
@@ -26,7 +20,7 @@ class Unsigned(Kind):
     name, expected, wire, arrow = "unsigned", "an integer from 0 to 2^64 - 1", None, pa.uint64()
 
 
-FLOAT, UNSIGNED = Float(), Unsigned()
+UNSIGNED = Unsigned()
 
 _KEYS = ("tx_hash", "direction", "position", "msg_hash")
 

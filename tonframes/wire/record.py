@@ -121,10 +121,10 @@ class Column:
                 return "bool" if self.always else "boolean"
             case "uint64":
                 return "UInt64"
-            case "double":
-                return "Float64"
             case "string":
                 return "str"
+            case "double":
+                return "Float64"
             case _:
                 return "datetime64[us, UTC]"
 
