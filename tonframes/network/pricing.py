@@ -53,8 +53,12 @@ def gas_fee(
     Raises
     ------
     ValueError
-        `gas_used` is negative; or no known price fits: the moment is between two rows of the
-        history, or the history has no row for that workchain.
+        `gas_used` is negative; `at` is not a valid moment; `prices` is empty; or no known price
+        fits: the moment is between two rows of the history, or the history has no row for that
+        workchain.
+    TypeError
+        `gas_used` is not an integer, `at` is not a moment, or `prices` has other rows than
+        `Prices`.
 
     Notes
     -----
