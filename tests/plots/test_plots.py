@@ -57,25 +57,24 @@ def test_empty_frames_draw_labels_and_a_note(name, frames):
     ax.figure.draw_without_rendering()
 
 
-@pytest.mark.parametrize("rows", [1, 3])
 @pytest.mark.parametrize("name", PLOTS)
-def test_few_rows_are_drawn_without_a_warning(name, rows, frames):
-    draw(name, *(frame.head(rows) for frame in frames)).figure.draw_without_rendering()
+def test_a_single_row_is_drawn_without_a_warning(name, frames):
+    draw(name, *(frame.head(1) for frame in frames)).figure.draw_without_rendering()
 
 
-@pytest.mark.parametrize("given", ["polars", "duckdb", "pyarrow", "Blocks"])
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_other_engines_and_a_blocks_draw_the_same(name, given, blocks, frames, tmp_path):
+def test_other_engines_and_a_blocks_draw_the_same(name, blocks, frames, tmp_path):
     expected = draw(name, *frames)
-    if given == "Blocks":
-        plot, options = PLOTS[name]
-        found = plot(blocks, **options)
-    else:
-        found = draw(name, *(frame_of(given, blocks.arrow(table), tmp_path) for table in TABLES))
-    assert texts(found.get_yticklabels()) == texts(expected.get_yticklabels())
-    for one, other in zip(expected.patches, found.patches, strict=True):
-        ends = [patch.get_extents().get_points() for patch in (one, other)]
-        np.testing.assert_allclose(ends[0], ends[1], rtol=1e-12)
+    plot, options = PLOTS[name]
+    polars, duckdb = (
+        draw(name, *(frame_of(engine, blocks.arrow(table), tmp_path) for table in TABLES))
+        for engine in ("polars", "duckdb")
+    )
+    for found in (polars, duckdb, plot(blocks, **options)):
+        assert texts(found.get_yticklabels()) == texts(expected.get_yticklabels())
+        for one, other in zip(expected.patches, found.patches, strict=True):
+            ends = [patch.get_extents().get_points() for patch in (one, other)]
+            np.testing.assert_allclose(ends[0], ends[1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", PLOTS)
