@@ -3,7 +3,7 @@
 import numpy as np
 from drawn import named, texts
 
-from tonframes.analysis.activity import activity
+from tonframes import activity
 from tonframes.plots import plot_activity
 
 

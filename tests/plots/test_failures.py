@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from drawn import lengths, named, texts
 
-from tonframes.analysis.failures import failure_summary, failures
+from tonframes import failure_summary, failures
 from tonframes.plots import plot_failures
 
 

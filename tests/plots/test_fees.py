@@ -7,7 +7,7 @@ import pytest
 from drawn import lengths, named, texts
 from matplotlib import dates
 
-from tonframes.analysis.fees import fee_summary, to_ton
+from tonframes import fee_summary, to_ton
 from tonframes.plots import plot_fees
 
 

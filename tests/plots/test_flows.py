@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from drawn import luminance
 
-from tonframes.analysis.activity import flows
+from tonframes import flows
 from tonframes.plots import plot_flows
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 from drawn import named, texts
 
-from tonframes.analysis.gas import gas_summary
+from tonframes import gas_summary
 from tonframes.network.prices import GAS_LIMIT
 from tonframes.plots import plot_gas
 

@@ -18,7 +18,10 @@ def unpack(plot: str, transactions: object, messages: object | None) -> tuple[ob
     if not isinstance(transactions, Blocks):
         return transactions, messages
     if messages is not None:
-        raise TypeError(f"{plot} got a Blocks and messages: a Blocks has its own, leave them out")
+        raise ValueError(
+            f"{plot} takes the messages of a Blocks from itself: pass either that alone, or two "
+            "frames"
+        )
     return transactions.transactions, transactions.messages
 
 
