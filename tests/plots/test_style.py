@@ -8,7 +8,6 @@ import pytest
 from drawn import luminance
 from matplotlib import dates
 
-from tonframes.analysis.engines import PERIODS
 from tonframes.plots import style
 
 
@@ -45,7 +44,7 @@ def test_periods_end_where_the_next_one_starts(period, starts, edges, places):
     assert where.tolist() == places
 
 
-@pytest.mark.parametrize("period", PERIODS)
+@pytest.mark.parametrize("period", style.PERIODS)
 def test_every_period_of_the_analysis_has_a_length(period):
     edges, _ = style.time_intervals(moments("2026-06-01"), period)
     assert len(edges) == 2
