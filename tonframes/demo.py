@@ -90,8 +90,8 @@ def demo(store: str | PathLike[str]) -> Path:
 
 
 def draw(transactions: pd.DataFrame, messages: pd.DataFrame) -> Figure:
-    """Return a figure with the parts of the cost, and a histogram of the gas of calls."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - only needed here
+    """Draw what the fees are for, and how much gas calls use."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - importing tonframes draws nothing
 
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
