@@ -29,7 +29,14 @@ from .network.opcodes import opcode_name
 from .network.pricing import forward_fee, gas_bought, gas_fee
 from .network.result_codes import result_code_name
 from .parse import parse_account_states, parse_accounts, parse_blocks, parse_transactions
-from .plots import plot_activity, plot_failures, plot_fees, plot_flow, plot_gas
+from .plots import (
+    plot_activity,
+    plot_failures,
+    plot_fees,
+    plot_flows,
+    plot_gas,
+    plot_trace,
+)
 from .samples import sample
 from .service import serve
 from .store import read_accounts, read_blocks
@@ -77,8 +84,9 @@ __all__ = [
     "plot_activity",
     "plot_failures",
     "plot_fees",
-    "plot_flow",
+    "plot_flows",
     "plot_gas",
+    "plot_trace",
     "price_of",
     "read_accounts",
     "read_blocks",
