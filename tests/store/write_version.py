@@ -26,7 +26,11 @@ VERSIONS = Path(__file__).parent / "versions"
 MOMENT = datetime(2026, 11, 21, 9, 45, tzinfo=UTC)
 
 #: What a transaction, and the message in it, say beyond the schema.
-UNKNOWN = {"unknown_amount": "12", "unknown_name": "first", "unknown_part": {"size": {"cells": "3"}}}
+UNKNOWN = {
+    "unknown_amount": "12",
+    "unknown_name": "first",
+    "unknown_part": {"size": {"cells": "3"}},
+}
 
 
 def write_store(path: Path) -> None:

@@ -14,7 +14,7 @@ from tonframes import parse_accounts, parse_blocks
 from tonframes.errors import DecodeError, TonframesWarning
 from tonframes.synthetic import synthetic_blocks
 from tonframes.wire import encode, pages, schema
-from tonframes.wire.tolerant import escape
+from tonframes.wire.extra import escape
 
 quietly = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 

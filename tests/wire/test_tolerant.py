@@ -12,7 +12,7 @@ from strategies import dump, least, said
 from tonframes import parse_accounts, parse_blocks
 from tonframes.errors import QUOTED, DecodeError, TonframesWarning
 from tonframes.wire import schema
-from tonframes.wire.tolerant import escape
+from tonframes.wire.extra import escape
 
 RECORD = {parse_blocks: schema.BLOCKS_BODY, parse_accounts: schema.ACCOUNTS_BODY}
 both = pytest.mark.parametrize("parse", RECORD)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from tonframes.wire import codec, schema
+from tonframes.wire.extra import insert, load
 from tonframes.wire.kinds import Dialect
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def encode_rows(
     if "extra" in columns and columns["extra"].null_count < len(columns["extra"]):
         extras = columns["extra"].to_pylist()
         tokens = [
-            token if extra is None else insert(token, _object(extra))
+            token if extra is None else insert(token, load(extra))
             for token, extra in zip(tokens, extras, strict=True)
         ]
     return [msgspec.Raw(token) for token in tokens]
@@ -82,29 +83,4 @@ def encode_body(body: Mapping[str, Any], extra: str | None) -> bytes:
     token = msgspec.json.encode(body)
     if extra is None:
         return token
-    return insert(token, _object(extra))
-
-
-_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
-def insert(token: bytes, extra: Mapping[str, msgspec.Raw]) -> bytes:
-    """Put values into a JSON object at their RFC 6901 pointers.
-
-    Examples
-    --------
-    >>> insert(b'{"a":{"b":1}}', {"/a/c": msgspec.Raw(b"2"), "/d": msgspec.Raw(b"3")})
-    b'{"a":{"b":1,"c":2},"d":3}'
-    """
-    members = _object(token)
-    deeper: dict[str, dict[str, msgspec.Raw]] = defaultdict(dict)
-    for pointer, value in extra.items():
-        head, slash, rest = pointer[1:].partition("/")
-        key = head.replace("~1", "/").replace("~0", "~")
-        if slash:
-            deeper[key]["/" + rest] = value
-        else:
-            members[key] = value
-    for key, inner in deeper.items():
-        members[key] = msgspec.Raw(insert(bytes(members[key]), inner))
-    return msgspec.json.encode(members)
+    return insert(token, load(extra))

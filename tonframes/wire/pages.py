@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from tonframes.errors import DecodeError, shorten, warn
 from tonframes.wire import codec, schema, tolerant
+from tonframes.wire.extra import dump
 from tonframes.wire.kinds import OBJECT, REFUSALS
 from tonframes.wire.record import Loose, Record, Rows
 from tonframes.wire.tables import fit
@@ -26,9 +27,9 @@ from tonframes.wire.tables import fit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tonframes.wire.extra import Extra
     from tonframes.wire.record import Table
     from tonframes.wire.tables import Tables
-    from tonframes.wire.tolerant import Extra
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def _read_tolerantly(record: Record, body: bytes) -> Page:
         msgspec.json.Decoder(msgspec.Raw).decode(body)
     except REFUSALS as malformed:
         raise DecodeError("$", "JSON", f"{shorten(body)} ({malformed})") from None
-    reader = tolerant.Reader()
+    reader = tolerant.TolerantReader()
     struct = reader.row(record, body, "$")
     return Page(record, body, struct, reader.extras)
 
@@ -177,7 +178,7 @@ def _table(
     """Make a table of structs: the record's columns and the added ones, null if not given."""
     columns = codec.decode(table.record, rows) | added
     if extras:
-        columns["extra"] = pa.array([_json(extras.get(id(row))) for row in rows], pa.string())
+        columns["extra"] = pa.array([dump(extras.get(id(row), {})) for row in rows], pa.string())
     return fit(table, columns, len(rows))
 
 
@@ -188,18 +189,12 @@ def _extras(pages: Iterable[Page]) -> dict[int, Extra]:
     return extras
 
 
-def _json(extra: Extra | None) -> str | None:
-    if extra is None:
-        return None
-    return msgspec.json.encode({k: msgspec.Raw(v) for k, v in extra.items()}).decode()
-
-
 def body_extra(pages: Sequence[Page]) -> str | None:
     """Keys of the bodies themselves that the schema does not know, as JSON text."""
     extra: Extra = {}
     for page in pages:
         extra |= page.extras.get(id(page.body), {})
-    return _json(extra or None)
+    return dump(extra)
 
 
 def _warn_of_extras(pages: Sequence[Page]) -> None:

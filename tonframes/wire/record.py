@@ -30,7 +30,10 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """A value of the API. `column` is "" where the column is called like the key."""
+    """A value of the API. `column` is "" where the column has the name of the key.
+
+    `since` and `rule` are those of its column.
+    """
 
     key: str
     kind: Kind
@@ -38,13 +41,15 @@ class Field:
     meaning: str
     column: str = ""
     always: bool = False
+    since: int = 1
+    rule: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """An object inside a record; `columns` is the pattern of its columns' names.
 
-    `has` is the column that tells whether the object was there; "" where it always is.
+    `has` is the column that says whether the object was there; "" where it always is.
     """
 
     key: str
@@ -52,6 +57,7 @@ class Part:
     meaning: str
     has: str = ""
     columns: str = "{}"
+    since: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,6 +90,7 @@ class Loose:
     record: Record
     meaning: str
     column: str
+    since: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +100,7 @@ class Derived:
     column: str
     of: str
     meaning: str
+    since: int = 1
 
 
 Wired = Field | Part | Rows | Entries | Loose
@@ -101,7 +109,12 @@ Member = Wired | Derived
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One flat column. `path` is its place in the API's object, `of` the column it repeats."""
+    """One flat column.
+
+    `path` is its place in the API's object, `of` the column that it is computed from, `since` the
+    first schema version that has it. `rule` is its value in rows of older versions, if `extra`
+    has none: a column that is never null and came later must have one.
+    """
 
     name: str
     kind: Kind
@@ -110,6 +123,8 @@ class Column:
     path: Path = ()
     always: bool = False
     of: str = ""
+    since: int = 1
+    rule: Any = None
 
     @property
     def dtype(self) -> str:
@@ -144,7 +159,7 @@ class Record:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The flat columns, in the order of declaration."""
-        return tuple(_columns(self, "{}", (), always=True))
+        return tuple(_columns(self, "{}", (), always=True, since=1))
 
     @cached_property
     def computed(self) -> tuple[Loose | Derived, ...]:
@@ -242,26 +257,37 @@ def _wire(member: Wired) -> tuple[Any, ...]:
             return dict[str, msgspec.Raw] | None, None
 
 
-def _columns(record: Record, pattern: str, path: Path, *, always: bool) -> Iterator[Column]:
+def _columns(
+    record: Record, pattern: str, path: Path, *, always: bool, since: int
+) -> Iterator[Column]:
     for member in record.members:
+        if isinstance(member, Rows | Entries):
+            continue
+        first = max(since, member.since)
         match member:
             case Field(key, kind, unit, meaning, column):
-                here = always and member.always
-                yield Column(pattern.format(column or key), kind, unit, meaning, (*path, key), here)
-            case Part(key, part, meaning, has, columns):
+                name, here = pattern.format(column or key), always and member.always
+                inner = (*path, key)
+                yield Column(name, kind, unit, meaning, inner, here, since=first, rule=member.rule)
+            case Part(key, part, _, has, columns):
                 if has:
-                    yield Column(has, BOOL, "", f"Whether there is a `{key}`.", (*path, key), True)
-                inner = pattern.format(columns) if "{}" in columns else columns
-                yield from _columns(part, inner, (*path, key), always=always and not has)
+                    # An object that came later is there if `extra` has it, and only then.
+                    says = f"Whether there is a `{key}`."
+                    inner = (*path, key)
+                    yield Column(has, BOOL, "", says, inner, True, since=first, rule=False)
+                names = pattern.format(columns) if "{}" in columns else columns
+                there = always and not has
+                yield from _columns(part, names, (*path, key), always=there, since=first)
             case Loose(key, inside, meaning, column):
-                yield Column(column, OBJECT, "", meaning, (*path, key))
+                yield Column(column, OBJECT, "", meaning, (*path, key), since=first)
                 repeated = {f.column: f for f in reversed(inside.members) if isinstance(f, Field)}
                 for f in reversed(repeated.values()):
                     if f.column:
-                        where = (*path, key, f.key)
-                        yield Column(f.column, f.kind, f.unit, f.meaning, where, of=column)
+                        inner, later = (*path, key, f.key), max(first, f.since)
+                        of = column
+                        yield Column(f.column, f.kind, f.unit, f.meaning, inner, of=of, since=later)
             case Derived(column, of, meaning):
-                yield Column(column, TIME, "", meaning, of=of)
+                yield Column(column, TIME, "", meaning, of=of, since=first)
 
 
 @dataclass(frozen=True, eq=False)

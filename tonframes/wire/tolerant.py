@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tonframes.errors import DecodeError, shorten
+from tonframes.wire.extra import escape
 from tonframes.wire.kinds import OBJECT, REFUSALS, Mismatch, Oversize
 from tonframes.wire.record import Entries, Field, Loose, Part, Record, Rows, attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Extra = dict[str, bytes]
+    from tonframes.wire.extra import Extra
 
 _members: Callable[[bytes], dict[str, msgspec.Raw]] = msgspec.json.Decoder(
     dict[str, msgspec.Raw]
@@ -27,7 +28,7 @@ _members: Callable[[bytes], dict[str, msgspec.Raw]] = msgspec.json.Decoder(
 _elements: Callable[[bytes], list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-class Reader:
+class TolerantReader:
     """Reads tokens along records and keeps what has no place, by the identity of its row."""
 
     def __init__(self) -> None:
@@ -94,11 +95,6 @@ class Reader:
                     else _read(OBJECT, bytes(raw), f"{path}.{_printable(key)}")
                     for key, raw in _split(_members, token, path, "a JSON object")
                 }
-
-
-def escape(key: str) -> str:
-    """Write a key as a part of an RFC 6901 pointer."""
-    return key.replace("~", "~0").replace("/", "~1")
 
 
 def _printable(key: str) -> str:
