@@ -30,7 +30,7 @@ from .parse import parse_account_states, parse_accounts, parse_blocks, parse_tra
 from .plots import plot_activity, plot_failures, plot_fees, plot_flow, plot_gas
 from .samples import sample
 from .service import serve
-from .store import read_accounts, read_blocks
+from .store import read_accounts, read_blocks, upgrade_store
 from .synthetic import synthetic_blocks
 
 __version__: str
@@ -92,6 +92,7 @@ __all__ = [
     "to_ton",
     "trace_costs",
     "undo_gas_exchange",
+    "upgrade_store",
     "with_names",
     "write_csv",
 ]

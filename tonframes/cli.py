@@ -25,7 +25,8 @@ from tonframes.fetch import (
     seqno_at,
 )
 from tonframes.service import serve_forever
-from tonframes.wire.schema import TABLES
+from tonframes.store import upgrade_store
+from tonframes.wire.schema import TABLES, VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -150,6 +151,11 @@ def _parser() -> argparse.ArgumentParser:
     )
     service.set_defaults(run=_serve)
 
+    text = "Rewrite the files of a store that an older version of tonframes has written."
+    upgrade = commands.add_parser("upgrade", help=text, description=text)
+    upgrade.add_argument("store", type=Path, metavar="DIR", help="a store")
+    upgrade.set_defaults(run=_upgrade)
+
     text = "Do the main job on made-up data, step by step; nothing leaves this computer."
     show = commands.add_parser("demo", help=text, description=text)
     show.add_argument(
@@ -247,6 +253,13 @@ def _card(tables: TableSet) -> str:
 
 def _serve(options: argparse.Namespace) -> None:
     serve_forever(options.store, host=options.host, port=options.port, dialect=options.dialect)
+
+
+def _upgrade(options: argparse.Namespace) -> None:
+    rewritten = upgrade_store(options.store)
+    for file in rewritten:
+        print(f"rewrote {file}")
+    print(f"{len(rewritten)} files rewritten; {options.store} has version {VERSION} of the columns")
 
 
 def _seqnos(text: str, client: Client) -> range:

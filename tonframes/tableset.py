@@ -46,6 +46,7 @@ class Glance:
     rows: int | None
     first: datetime | None = None
     last: datetime | None = None
+    fetched: tuple[datetime, ...] = ()
     size: int = 0
     proofs: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
@@ -201,7 +202,7 @@ class TableSet(ABC):
             last = max(glance.last for glance in found if glance.last)
             first = min(glance.first for glance in found if glance.first)
             facts.append(("time", f"{display.span(first, last)}, the newest {display.ago(last)}"))
-        if moments := self._fetched():
+        if moments := [moment for glance in glances.values() for moment in glance.fetched]:
             last = max(moments)
             facts.append(("fetched", f"{display.span(min(moments), last)}, {display.ago(last)}"))
         services = dict.fromkeys(s for glance in glances.values() for s in glance.services)
@@ -211,11 +212,6 @@ class TableSet(ABC):
         if proof := self._proof or ", ".join(proofs):
             facts.append(("proven", PROOFS.get(proof, proof)))
         return [*facts, ("memory", self._memory())]
-
-    def _fetched(self) -> list[datetime]:
-        """Give the first and the last moment that tables in memory were fetched at."""
-        tables = [table for table in self._tables.values() if isinstance(table, pa.Table)]
-        return [moment for table in tables for moment in ends(table, "fetched_at")]
 
     def _memory(self) -> str:
         tables = (table.nbytes for table in self._tables.values() if isinstance(table, pa.Table))
@@ -265,7 +261,8 @@ def _glance(table: Any) -> Glance:
         return table.glance()
     if not isinstance(table, pa.Table):
         return Glance(rows=None)
-    return Glance(len(table), *(ends(table, "block_time") or (None, None)))
+    first, last = ends(table, "block_time") or (None, None)
+    return Glance(len(table), first, last, ends(table, "fetched_at"))
 
 
 def ends(table: pa.Table, column: str) -> tuple[datetime, ...]:
