@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -57,26 +56,32 @@ def upgrade_store(path: str | PathLike[str]) -> list[Path]:
     """
     store = Store(path)
     store.check()
-    rewritten = []
-    for file in store.all_files():
+    older = [file for file in store.all_files() if _is_older(file)]
+    if older:
+        store.prepare()
+    return [file.path for file in older if _rewrite(store, file)]
+
+
+def _is_older(file: HeldFile) -> bool:
+    try:
+        return file.footer().schema < schema.VERSION
+    except Damaged as damaged:
+        warn(f"{file.path} {damaged.reason}: left as it is")
+        return False
+
+
+def _rewrite(store: Store, file: HeldFile) -> bool:
+    """Rewrite a file and return True; a damaged file is left as it is."""
+    with store.exclusive():
+        store.raise_version()
         try:
-            if file.footer().schema == schema.VERSION:
-                continue
-            with store.exclusive():
-                store.raise_version()
-                _rewrite(file)
+            footer = file.check()
+            rows = file.read(file.table.schema.names)
         except Damaged as damaged:
-            if os.path.lexists(file.path):  # no other process has set it aside
-                warn(f"{file.path} {damaged.reason}: left as it is")
-            continue
-        rewritten.append(file.path)
-    return rewritten
-
-
-def _rewrite(file: HeldFile) -> None:
-    footer = file.check()
-    rows = file.read(file.table.schema.names)
-    present = replace(
-        footer, schema=schema.VERSION, tonframes=version("tonframes"), digest=digest(rows)
-    )
-    write(file.path, file.table, rows, present)
+            warn(f"{file.path} {damaged.reason}: left as it is")
+            return False
+        present = replace(
+            footer, schema=schema.VERSION, tonframes=version("tonframes"), digest=digest(rows)
+        )
+        write(file.path, file.table, rows, present)
+    return True

@@ -1,7 +1,8 @@
-"""Write a small store with the present version of the schema: one row or a few of every table.
+"""One small store for each version of the schema that has landed, and how the next one is written.
 
-`make store-version` runs this. Some rows hold members that no version of the schema knows, so that
-`extra` is filled: a value, an object, and both inside other objects.
+`make store-version` writes a store of the present version: a few rows of every table. Some rows
+hold members that no version of the schema knows, so that `extra` is filled: with values and an
+object of the row itself, of a phase, and of a message.
 """
 
 from __future__ import annotations
@@ -22,10 +23,10 @@ from tonframes.wire.tables import in_order, stamped, with_columns
 if TYPE_CHECKING:
     from tonframes.wire.record import Record
 
-VERSIONS = Path(__file__).parent / "versions"
+VERSIONS = Path(__file__).parent / "store" / "versions"
 MOMENT = datetime(2026, 11, 21, 9, 45, tzinfo=UTC)
 
-#: What a transaction, and the message in it, say beyond the schema.
+#: What a transaction says beyond the schema.
 UNKNOWN = {
     "unknown_amount": "12",
     "unknown_name": "first",
