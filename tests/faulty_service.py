@@ -48,7 +48,7 @@ FIXED = (SHARDS, TRANSACTIONS)
 
 
 def tables_of(bodies: Iterable[object]) -> Tables:
-    read = [pages.read(schema.BLOCKS_BODY, json.dumps(body).encode()) for body in bodies]
+    read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in bodies]
     return stamped(in_order(pages.blocks_tables(read)), MOMENT)
 
 

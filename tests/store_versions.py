@@ -50,8 +50,8 @@ def write_store(path: Path) -> None:
     states["accounts"][0]["unknown_amount"] = "9"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tf.TonframesWarning)
-        blocks = in_order(pages.blocks_tables([_page(schema.BLOCKS_BODY, answer)]))
-        accounts = pages.accounts_tables([_page(schema.ACCOUNTS_BODY, states)])
+        blocks = in_order(pages.blocks_tables([_page(schema.BLOCKS_ANSWER, answer)]))
+        accounts = pages.accounts_tables([_page(schema.ACCOUNTS_ANSWER, states)])
     store = Store(path)
     store.claim("-217", "made up by tonframes.synthetic")
     seqnos = ranges(blocks["blocks"]["mc_block_seqno"].to_pylist())

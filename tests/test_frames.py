@@ -22,7 +22,7 @@ from tonframes.synthetic import Chain, synthetic_blocks
 from tonframes.wire import schema
 from tonframes.wire.kinds import Json
 
-RECORD = {parse_blocks: schema.BLOCKS_BODY, parse_accounts: schema.ACCOUNTS_BODY}
+RECORD = {parse_blocks: schema.BLOCKS_ANSWER, parse_accounts: schema.ACCOUNTS_ANSWER}
 both = pytest.mark.parametrize("parse", RECORD)
 dialects = pytest.mark.parametrize("dialect", ["service", "specification"])
 # Extra fields are what many of these bodies are made of.

@@ -26,7 +26,7 @@ from tonframes.fetch import (
 )
 from tonframes.service import serve_forever
 from tonframes.store import upgrade_store
-from tonframes.wire.schema import TABLES, VERSION
+from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -131,7 +131,9 @@ def _parser() -> argparse.ArgumentParser:
 
     text = "Tell dtype, unit, meaning and API path of the columns of a table."
     columns = commands.add_parser("describe", help=text, description=text)
-    columns.add_argument("table", choices=TABLES, metavar="TABLE", help=", ".join(TABLES))
+    columns.add_argument(
+        "table", choices=schema.TABLES, metavar="TABLE", help=", ".join(schema.TABLES)
+    )
     columns.set_defaults(run=_describe)
 
     text = "Answer the API's operations from a store, on this computer, until Ctrl-C."
@@ -259,7 +261,10 @@ def _upgrade(options: argparse.Namespace) -> None:
     rewritten = upgrade_store(options.store)
     for file in rewritten:
         print(f"rewrote {file}")
-    print(f"{len(rewritten)} files rewritten; {options.store} has version {VERSION} of the columns")
+    print(
+        f"{len(rewritten)} files rewritten; {options.store} has version {schema.VERSION} of the "
+        "columns"
+    )
 
 
 def _seqnos(text: str, client: Client) -> range:

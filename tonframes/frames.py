@@ -103,7 +103,7 @@ class Blocks(TableSet):
                 self.arrow("transactions"), self.arrow("messages"), dialect
             )
         body["address_book"] = encode.encode_entries(self.arrow("address_book"))
-        return encode.encode_body(body, self.extra)
+        return encode.encode_answer(body, self.extra)
 
     def _title(self) -> str:
         seqnos = self.seqnos
@@ -152,7 +152,7 @@ class Accounts(TableSet):
             Both dialects write accounts alike.
         """
         accounts = self.arrow("accounts")
-        return encode.encode_body(
+        return encode.encode_answer(
             {
                 "accounts": encode.encode_rows(
                     schema.ACCOUNTS, accounts.filter(accounts["found"]), dialect

@@ -49,8 +49,8 @@ def parse_blocks(body: Json) -> Blocks:
     Traceback (most recent call last):
     tonframes.errors.DecodeError: $: expected an object with "transactions" or "blocks", found ...
     """
-    page = pages.read(schema.BLOCKS_BODY, _bytes(body))
-    return Blocks(pages.blocks_tables([page]), extra=pages.body_extra([page]))
+    page = pages.read(schema.BLOCKS_ANSWER, _bytes(body))
+    return Blocks(pages.blocks_tables([page]), extra=pages.answer_extra([page]))
 
 
 def parse_accounts(body: Json) -> Accounts:
@@ -75,8 +75,8 @@ def parse_accounts(body: Json) -> Accounts:
     >>> parse_accounts({"accounts": [{"address": "0:00", "balance": "7"}]}).accounts.balance[0]
     np.int64(7)
     """
-    page = pages.read(schema.ACCOUNTS_BODY, _bytes(body))
-    return Accounts(pages.accounts_tables([page]), extra=pages.body_extra([page]))
+    page = pages.read(schema.ACCOUNTS_ANSWER, _bytes(body))
+    return Accounts(pages.accounts_tables([page]), extra=pages.answer_extra([page]))
 
 
 def parse_transactions(

@@ -52,7 +52,7 @@ def write_sample(path: str | PathLike[str]) -> None:
     store = Store(path)
     addresses: list[str] = []
     for _ in range(2):
-        bodies = [_page(schema.BLOCKS_BODY, chain.next_block()) for _ in range(BLOCKS // 2)]
+        bodies = [_page(schema.BLOCKS_ANSWER, chain.next_block()) for _ in range(BLOCKS // 2)]
         tables = in_order(pages.blocks_tables(bodies))
         moment = datetime.fromtimestamp(chain.now, UTC)
         blocks = tables["blocks"]
@@ -62,7 +62,7 @@ def write_sample(path: str | PathLike[str]) -> None:
         if not addresses:
             everyone = chain.account_states(include_boc=False)["accounts"]
             addresses = sorted(account["address"] for account in everyone)[:ACCOUNTS]
-        states = _page(schema.ACCOUNTS_BODY, chain.account_states(addresses))
+        states = _page(schema.ACCOUNTS_ANSWER, chain.account_states(addresses))
         tables = stamped(pages.accounts_tables([states]), moment)
         tables["accounts"] = with_columns(tables["accounts"], with_boc=True)
         store.write_accounts(tables)

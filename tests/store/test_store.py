@@ -34,7 +34,7 @@ def bodies() -> list[dict]:
 
 def tables_of(seqnos: range) -> Tables:
     chosen = [bodies()[seqno - FIRST] for seqno in seqnos]
-    read = [pages.read(schema.BLOCKS_BODY, json.dumps(body).encode()) for body in chosen]
+    read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in chosen]
     return stamped(in_order(pages.blocks_tables(read)), MOMENT)
 
 

@@ -145,7 +145,7 @@ def _fetch_states(
 
 
 def _page(body: bytes) -> Page:
-    return pages.read(schema.ACCOUNTS_BODY, body)
+    return pages.read(schema.ACCOUNTS_ANSWER, body)
 
 
 def _about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
@@ -154,7 +154,7 @@ def _about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
     def parse(body: bytes) -> Page:
         page = _page(body)
         if (place := _stranger(page, addresses)) is not None:
-            found = shorten(page.body.accounts[place].address)
+            found = shorten(page.answer.accounts[place].address)
             path = f"$.accounts[{place}].address"
             raise DecodeError(path, "one of the accounts asked for", found)
         return page
@@ -165,7 +165,7 @@ def _about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
 def _stranger(page: Page, addresses: Sequence[str]) -> int | None:
     """Find the first account of an answer that was not asked for."""
     asked = set(addresses)
-    for i, row in enumerate(page.body.accounts or ()):
+    for i, row in enumerate(page.answer.accounts or ()):
         if row.address not in asked and _raw_or_none(row.address) not in asked:
             return i
     return None

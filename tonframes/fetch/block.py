@@ -41,7 +41,7 @@ class Fetched:
     @property
     def transactions(self) -> int:
         """How many transactions came."""
-        return sum(len(page.body.transactions or ()) for page in self.pages)
+        return sum(len(page.answer.transactions or ()) for page in self.pages)
 
 
 class _EndlessError(Exception):
@@ -87,7 +87,7 @@ def fetch_tips(client: Client, seqno: int) -> Tips:
     """Ask for the last block of every shard as of a masterchain block."""
 
     def parse(body: bytes) -> Tips:
-        page = pages.read(schema.BLOCKS_BODY, body)
+        page = pages.read(schema.BLOCKS_ANSWER, body)
         try:
             return tips([page], seqno)
         except BrokenError as broken:
@@ -112,13 +112,13 @@ def _fault(fetched: Fetched) -> str:
         return str(error)
     if fetched.blocks is None:
         return ""
-    hashes = (row.hash for page in fetched.pages for row in page.body.transactions or ())
+    hashes = (row.hash for page in fetched.pages for row in page.answer.transactions or ())
     return imbalance(fetched.blocks, hashes, fetched.seqno)
 
 
 def _fetch(client: Client, seqno: int) -> Fetched:
     first = list(_pages(client.masterchain_block_shards, seqno, "transactions", "blocks"))
-    if first[0].body.blocks is None:
+    if first[0].answer.blocks is None:
         return Fetched(seqno, first, None)
     rest = _pages(client.transactions_by_masterchain_block, seqno, "transactions")
     return Fetched(seqno, [*first, *rest], list(links(first).values()))
@@ -128,7 +128,7 @@ def _pages(operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
     """Fetch pages until one is not full; past the end deployed services answer 404."""
 
     def parse(body: bytes) -> Page:
-        page = pages.read(schema.BLOCKS_BODY, body)
+        page = pages.read(schema.BLOCKS_ANSWER, body)
         _check_seqno(page, seqno)
         return page
 
@@ -142,12 +142,12 @@ def _pages(operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
                 return
             raise
         yield page
-        rows = max(len(getattr(page.body, name) or ()) for name in lists)
+        rows = max(len(getattr(page.answer, name) or ()) for name in lists)
         if rows < MOST_ROWS:
             return
         known = len(seen)
-        seen.update(row.hash for row in page.body.transactions or ())
-        seen.update((row.workchain, row.shard, row.seqno) for row in page.body.blocks or ())
+        seen.update(row.hash for row in page.answer.transactions or ())
+        seen.update((row.workchain, row.shard, row.seqno) for row in page.answer.blocks or ())
         if len(seen) == known or offset >= MOST_PAGES * MOST_ROWS:
             raise _EndlessError(f"a full page at offset {offset} holds nothing new")
         offset += rows
@@ -155,11 +155,11 @@ def _pages(operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
 
 def _check_seqno(page: Page, seqno: int) -> None:
     """Refuse rows of another masterchain block: a deployed service wraps a seqno of 2^31."""
-    for i, row in enumerate(page.body.transactions or ()):
+    for i, row in enumerate(page.answer.transactions or ()):
         if row.mc_block_seqno != seqno:
             path = f"$.transactions[{i}].mc_block_seqno"
             raise DecodeError(path, f"{seqno}, as asked", shorten(row.mc_block_seqno))
-    for i, row in enumerate(page.body.blocks or ()):
+    for i, row in enumerate(page.answer.blocks or ()):
         if row.masterchain_block_ref.seqno != seqno:
             path = f"$.blocks[{i}].masterchain_block_ref.seqno"
             raise DecodeError(path, f"{seqno}, as asked", shorten(row.masterchain_block_ref.seqno))

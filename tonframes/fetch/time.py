@@ -88,12 +88,12 @@ def _time_of(client: Client, seqno: int) -> int:
     """Ask for the unix second of a masterchain block."""
 
     def parse(body: bytes) -> int:
-        page = pages.read(schema.BLOCKS_BODY, body)
-        for row in page.body.blocks or ():
+        page = pages.read(schema.BLOCKS_ANSWER, body)
+        for row in page.answer.blocks or ():
             if row.workchain == MASTERCHAIN and row.seqno == seqno and row.gen_utime:
                 return int(row.gen_utime)
         # Every masterchain block has tick-tock transactions, of its own time.
-        for row in page.body.transactions or ():
+        for row in page.answer.transactions or ():
             if row.block_ref.workchain == MASTERCHAIN and row.mc_block_seqno == seqno:
                 return int(row.now)
         raise DecodeError("$", f"the time of masterchain block {seqno}", "none")

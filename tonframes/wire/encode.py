@@ -1,4 +1,4 @@
-"""Tables back to the JSON that they came from: the inverse of `pages`."""
+"""Tables encoded as the JSON that they came from: the inverse of `pages`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 def encode_transactions(
     transactions: pa.Table, messages: pa.Table, dialect: Dialect
 ) -> list[msgspec.Raw]:
-    """Turn transactions and their messages back into JSON objects, one a row."""
+    """Encode transactions with their messages as JSON objects, one for each row."""
     ins: dict[str, Any] = {}
     outs: dict[str, list[Any]] = defaultdict(list)
     hashes = messages["tx_hash"].to_pylist()
@@ -53,7 +53,7 @@ def encode_rows(
     dialect: Dialect,
     inner: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[msgspec.Raw]:
-    """Turn rows back into JSON objects, `extra` put back where it came from."""
+    """Encode rows as JSON objects, with what `extra` holds where it came from."""
     if dialect not in get_args(Dialect):
         raise ValueError(f'dialect is "service" or "specification", not {dialect!r}')
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
@@ -69,7 +69,7 @@ def encode_rows(
 
 
 def encode_entries(rows: pa.Table) -> dict[str, msgspec.Raw]:
-    """Turn the rows of an address book or of metadata back into a map."""
+    """Encode the rows of an address book or of metadata as a map from address to entry."""
     return {
         address: msgspec.Raw(b"null" if entry is None else entry.encode())
         for address, entry in zip(
@@ -78,9 +78,9 @@ def encode_entries(rows: pa.Table) -> dict[str, msgspec.Raw]:
     }
 
 
-def encode_body(body: Mapping[str, Any], extra: str | None) -> bytes:
-    """Write an answer, `extra` put back where it came from."""
-    token = msgspec.json.encode(body)
+def encode_answer(answer: Mapping[str, Any], extra: str | None) -> bytes:
+    """Encode an answer, with what `extra` holds where it came from."""
+    token = msgspec.json.encode(answer)
     if extra is None:
         return token
     return insert(token, load(extra))

@@ -274,13 +274,13 @@ METADATA_ROW = Record("MetadataRow", "An entry of the metadata.", (
 
 # ── bodies and tables ────────────────────────────────────────────────────────────────────────────
 
-BLOCKS_BODY = Record("MasterchainBlockShards", "Answer about one masterchain block.", (
+BLOCKS_ANSWER = Record("MasterchainBlockShards", "Answer about one masterchain block.", (
     Rows("blocks",       BLOCK,       "+ The blocks it commits; deployed services answer with these."),
     Rows("transactions", TRANSACTION, "The transactions in them."),
     Entries("address_book", ADDRESS_BOOK_ROW, "Entries for the addresses in the answer."),
 ))
 
-ACCOUNTS_BODY = Record("AccountStates", "Answer about a list of accounts.", (
+ACCOUNTS_ANSWER = Record("AccountStates", "Answer about a list of accounts.", (
     Rows("accounts", ACCOUNT, "The accounts that exist, in no order."),
     Entries("address_book", ADDRESS_BOOK_ROW, "Entries for the addresses in the question."),
     Entries("metadata",     METADATA_ROW,     "Entries for the tokens among them."),
