@@ -413,7 +413,7 @@ def test_pieces_of_json_do_not_become_one_record():
 @pytest.mark.parametrize("records", [{"transactions": []}, '{"transactions": []}', b"[]", None, 7])
 @pytest.mark.parametrize("parse", [parse_transactions, parse_account_states])
 def test_a_whole_body_is_no_iterable_of_records(parse, records):
-    with pytest.raises(TypeError, match="parse_blocks and parse_accounts take a whole body"):
+    with pytest.raises(TypeError, match="parse_blocks and parse_accounts take a whole document"):
         parse(records)
 
 

@@ -54,7 +54,7 @@ def check(file: HeldFile) -> Footer:
 
 
 def find_fault(file: HeldFile) -> Damaged | None:
-    """Find what is wrong with a file, or with those that were written together with it."""
+    """Return what is wrong with a file, or with those that were written together with it."""
     try:
         for name in check(file).tables:
             if name != file.table.name:

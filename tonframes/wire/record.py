@@ -1,13 +1,13 @@
-"""The mechanism: what a declaration in `schema` turns into.
+"""The classes that `schema` declares records and tables with, and what follows from them.
 
-A `Record` says what an object of the API holds, one member a row: `Field` (a value), `Part` (an
-object inside it), `Rows` (objects that are rows of another table), `Entries` (a map whose entries
-are rows of another table), `Loose` (an object of free form, kept as JSON text) and `Derived` (a
-column computed from another). A `Table` is a record's columns and those that are added to them.
+A `Record` declares the members of an object of the API: `Field` (a value), `Part` (an object inside
+it), `Rows` (objects that are rows of another table), `Entries` (a map whose entries are rows of
+another table), `Loose` (an object of free form, kept as JSON text) and `Derived` (a column that is
+computed from another one). A `Table` has the columns of a record, and a few of its own.
 
-From that follow the flat columns (`Record.columns`), the strict wire type (`Record.struct`), the
-Arrow schema with units and meanings (`Table.schema`) and the pandas dtypes. `codec` turns structs
-into columns and back. Nothing here knows a key of the API.
+From these follow the flat columns (`Record.columns`), the strict type for msgspec
+(`Record.struct`), the Arrow schema with units and meanings (`Table.schema`) and the pandas dtypes.
+`codec` turns structs into columns and back. No key of the API is mentioned here.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class Entries:
 class Loose:
     """An object of free form, kept as text in `column`.
 
-    Fields of `record` that name a column are repeated there; two fields may name the same one.
+    Fields of `record` that name a column are repeated in that column. If two fields name the same
+    column, the first that has a value counts.
     """
 
     key: str
@@ -95,7 +96,7 @@ class Loose:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Derived:
-    """The unix seconds of column `of` as a moment; never on the wire."""
+    """The unix seconds of column `of` as a moment. The API does not send it."""
 
     column: str
     of: str
@@ -153,7 +154,7 @@ class Record:
 
     @cached_property
     def wired(self) -> tuple[Wired, ...]:
-        """The members that stand on the wire."""
+        """The members that the API sends."""
         return tuple(member for member in self.members if not isinstance(member, Derived))
 
     @cached_property
@@ -163,7 +164,7 @@ class Record:
 
     @cached_property
     def computed(self) -> tuple[Loose | Derived, ...]:
-        """The members, of the record's parts as well, that columns are computed from."""
+        """The members that columns are computed from, those of the record's parts included."""
         found: list[Loose | Derived] = []
         for member in self.members:
             if isinstance(member, Part):
@@ -174,7 +175,7 @@ class Record:
 
     @cached_property
     def struct(self) -> type[msgspec.Struct]:
-        """The msgspec type of exactly this object: every key known, null and absent alike."""
+        """The msgspec type of the object: it has no other keys; null and absent are the same."""
         return msgspec.defstruct(
             self.name,
             [(attribute(member.key), *_wire(member)) for member in self.wired],
@@ -189,7 +190,7 @@ class Record:
 
     @cached_property
     def known(self) -> Callable[[Sequence[bytes]], list[Any]]:
-        """Read only the fields that name a column; what is not of its kind there is null."""
+        """A function that reads the fields that name a column; wrong values are null."""
         fields = [f for f in self.members if isinstance(f, Field) and f.column]
         strict, loose = (
             msgspec.defstruct(
@@ -234,12 +235,12 @@ def _anything(field: Field) -> Any:
 
 
 def attribute(key: str) -> str:
-    """Name the struct's attribute of a key."""
+    """Return the name of the struct's attribute for a key."""
     return key.replace("@", "at_")
 
 
 def _wire(member: Wired) -> tuple[Any, ...]:
-    """Type and default of a struct's field; a type alone where it must be there."""
+    """Return type and default of a struct's field; the type alone if it must be there."""
     match member:
         case Field(kind=kind, always=True):
             return (kind.wire,)
@@ -292,9 +293,9 @@ def _columns(
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table: a record's columns between those that are added before and after them.
+    """A table: the columns of a record, with a few more before and after them.
 
-    Each of `keys` tells its rows apart; `order` sorts them where a body's own order is not kept.
+    Each of `keys` identifies a row. `order` sorts rows, unless they keep the order of an answer.
     """
 
     name: str
@@ -311,7 +312,7 @@ class Table:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The Arrow schema: unit, meaning and API path in the fields, pandas dtypes beside."""
+        """The Arrow schema, with units, meanings, API paths, and pandas dtypes as metadata."""
         fields = [
             pa.field(
                 column.name,
@@ -329,7 +330,7 @@ class Table:
 
     @property
     def _pandas(self) -> dict[str, object]:
-        """What pandas and pyarrow read dtypes from: the pandas metadata of a Parquet file."""
+        """The pandas metadata, from which pandas and pyarrow read dtypes."""
         types = {"string": "unicode", "timestamp[us, tz=UTC]": "datetimetz"}
         return {
             "index_columns": [],
@@ -349,5 +350,5 @@ class Table:
 
 
 def api_path(column: Column) -> str:
-    """Say where a column stands in the API's object, "" for one that is added or derived."""
+    """Return where a column is in the API's object; "" if it is added or derived."""
     return "" if column.of or not column.path else ".".join(column.path)
