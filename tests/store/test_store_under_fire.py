@@ -271,7 +271,7 @@ def test_who_holds_the_lock_is_named_and_its_death_frees_it(store, processes, mo
     child.start()
     pid = mine.recv()
     monkeypatch.setattr(locks, "LOCK_TIMEOUT", 0.1)
-    with pytest.raises(tf.StoreError, match=rf"\.lock is held by process {pid} ") as caught:
+    with pytest.raises(tf.StoreError, match=rf"\.lock has been held by process {pid} ") as caught:
         commit(store)
     assert caught.value.path == store.path / ".lock"
     child.kill()

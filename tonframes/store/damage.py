@@ -72,7 +72,7 @@ def find_damaged(files: Sequence[HeldFile]) -> list[HeldFile]:
         faults = pool.map(find_fault, files)
         return [file for file, fault in zip(files, faults, strict=True) if fault]
     finally:
-        # Whoever presses Ctrl-C waits for the files that are being read, not for all.
+        # After Ctrl-C this waits for the files that are being read, not for all.
         pool.shutdown(cancel_futures=True)
 
 

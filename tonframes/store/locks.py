@@ -43,8 +43,8 @@ def locked(folder: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise StoreError(
-            f"{file} is held by {_named(holder)} for more than {LOCK_TIMEOUT:g} s: wait for it, "
-            "or end it",
+            f"{file} has been held by {_named(holder)} for more than {LOCK_TIMEOUT:g} s: wait for "
+            "it, or end it",
             path=file,
         ) from None
     except (OSError, NotImplementedError) as error:

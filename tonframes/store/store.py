@@ -83,7 +83,7 @@ class Store(Reader):
                 sync(self.path.parent)
 
     def raise_version(self) -> None:
-        """Say that files of the present version may be in the store: older readers refuse it."""
+        """Write into `network.json` that the store may have files of the present version."""
         info = self.info()
         if info is not None and info.schema < schema.VERSION:
             self._write_info(StoreInfo(info.network, info.service, schema.VERSION))

@@ -220,7 +220,7 @@ def _compile(lines: list[str], scope: dict[str, Any] | None = None) -> Callable[
 
 
 def moments(seconds: pa.Array) -> pa.Array:
-    """Turn unix seconds into moments; null outside the years 1 to 9999, which are Python's limits."""
+    """Turn unix seconds into moments; null outside the years 1 to 9999 of Python."""
     sane = pc.and_(pc.greater_equal(seconds, FIRST), pc.less_equal(seconds, LAST))
     return pc.multiply(pc.if_else(sane, seconds, None), 10**6).cast(TIME.arrow)
 

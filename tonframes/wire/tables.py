@@ -31,7 +31,7 @@ def fit(table: Table, columns: Mapping[str, Any], count: int) -> pa.Table:
 
 
 def in_order(tables: Tables) -> Tables:
-    """Sort blocks and transactions as their tables declare, and messages like their transactions."""
+    """Sort blocks and transactions as declared, and messages like their transactions."""
     ordered = dict(tables)
     for name in tables.keys() & {"transactions", "blocks"}:
         ordered[name] = tables[name].sort_by(

@@ -28,7 +28,10 @@ _elements: Callable[[bytes], list[msgspec.Raw]] = msgspec.json.Decoder(list[msgs
 
 
 class TolerantReader:
-    """Reads objects as records declare them; `extras` has what is unknown, by the id of a struct."""
+    """Reads objects as records declare them.
+
+    `extras` has what the schema has no place for, by the `id` of the struct of a row.
+    """
 
     def __init__(self) -> None:
         self.extras: dict[int, Extra] = {}
