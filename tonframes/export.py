@@ -76,10 +76,12 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
     """
     file = Path(path)
     table = _inert(_table(frame))
+    # pyarrow 21 to 23 write the header once more for a batch without rows.
+    batches = [batch for batch in table.to_batches() if batch.num_rows]
     temporary = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as sink:
-            csv.write_csv(table, sink)
+            csv.write_csv(pa.Table.from_batches(batches, table.schema), sink)
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)
