@@ -209,6 +209,7 @@ def test_the_wheel_holds_the_package_and_the_sample_and_nothing_else(wheel):
     assert folders == {"tonframes", f"tonframes-{wheel.name.split('-')[1]}.dist-info"}
     assert "tonframes/sample/network.json" in names
     assert "tonframes/py.typed" in names
+    assert "tonframes/__init__.pyi" in names  # the list of public names, read at import
 
 
 def test_the_sample_is_found_from_the_wheel(wheel, tmp_path):
