@@ -22,8 +22,9 @@ import matplotlib.pyplot as plt
 import tonframes as tf
 from tonframes.analysis.activity import activity, flows
 from tonframes.analysis.failures import failure_summary
-from tonframes.analysis.fees import fee_summary, to_ton
+from tonframes.analysis.fees import fee_summary
 from tonframes.analysis.gas import gas_summary
+from tonframes.analysis.units import to_ton
 from tonframes.network.prices import GAS_LIMIT
 from tonframes.plots import plot_activity, plot_failures, plot_fees, plot_flow, plot_gas, style
 from tonframes.plots.tree import Message, Row, messages_of, rows_of

@@ -9,22 +9,18 @@ from typing import TYPE_CHECKING
 import narwhals as nw
 import pyarrow as pa
 
-from tonframes.analysis import engines
+from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.expressions import first_match, one_if
 from tonframes.analysis.fees import BREAKDOWN, taken_apart
 from tonframes.bodies import import_fees
-from tonframes.network.prices import PRICES
+from tonframes.network.pricing import checked_prices
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from tonframes.analysis.engines import AnyFrame, Frame
     from tonframes.network.prices import Prices
-
-_FEES = ("hash", "account", "verdict", "difference", "why")
-_BALANCES = ("hash", "account", "lt", "verdict", "difference", "why", "chain")
-
-_EAGER = ("pandas", "polars", "pyarrow")
 
 # Whatever is sent to this address is burned (configuration parameter 5, since May 2023).
 _BLACKHOLE = "-1:" + "F" * 64
@@ -51,7 +47,10 @@ _MOVED = ("tx_hash", "direction", "source", "value", "fwd_fee", "ihr_fee")
 
 
 def check_fees(
-    transactions: AnyFrame, messages: AnyFrame | None = None, *, prices: Sequence[Prices] = PRICES
+    transactions: AnyFrame,
+    messages: AnyFrame | None = None,
+    *,
+    prices: Iterable[Prices] | None = None,
 ) -> AnyFrame:
     """Judge each transaction by whether its fees add up.
 
@@ -92,13 +91,15 @@ def check_fees(
     >>> check_fees(transactions)["verdict"].value_counts().to_dict()
     {'ok': 2152, 'unknown': 848}
     """
-    rows = engines.take(transactions, "check_fees", TRANSACTIONS, BREAKDOWN, also=("account",))
+    history = checked_prices(prices)
+    messages = intake.paired("check_fees", transactions, messages)
+    rows = intake.take(transactions, "check_fees", TRANSACTIONS, BREAKDOWN, also=("account",))
     rows = engines.by_row(rows, taken_apart)
     if messages is None:
-        return engines.give(engines.by_row(rows, _judge_fees), transactions)
-    imports = _imports(rows, messages, prices)
+        return intake.give(engines.by_row(rows, _judge_fees), transactions)
+    imports = _imports(rows, messages, history)
     rows = rows.join(imports, left_on="hash", right_on="tx_hash", how="left")
-    return engines.give(engines.by_row(rows, partial(_judge_fees, imports=True)), transactions)
+    return intake.give(engines.by_row(rows, partial(_judge_fees, imports=True)), transactions)
 
 
 def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
@@ -116,19 +117,16 @@ def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
     return (
         _judged(rows, off, known)
         .with_columns(
-            why=nw.when(nw.col("verdict") == "violated")
-            .then(nw.lit("the parts do not add up to total_fees"))
-            .otherwise(
-                nw.when(~nw.col("complete"))
-                .then(nw.lit("phases are missing"))
-                .otherwise(
-                    nw.when(nw.col("verdict") == "unknown").then(
-                        nw.lit("the fee for importing the message stands in no field")
-                    )
-                )
+            why=first_match(
+                (nw.col("verdict") == "violated", nw.lit("the parts do not add up to total_fees")),
+                (~nw.col("complete"), nw.lit("phases are missing")),
+                (
+                    nw.col("verdict") == "unknown",
+                    nw.lit("the fee for importing the message stands in no field"),
+                ),
             )
         )
-        .select(_FEES)
+        .select(results.CHECK_FEES.names())
     )
 
 
@@ -142,19 +140,19 @@ def _judged(rows: Frame, off: nw.Expr, known: nw.Expr) -> Frame:
 
 def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
     """Compute import fees: of each external message the possible one nearest to what was paid."""
-    here = set(engines.names(messages, "check_fees", MESSAGES))
+    here = set(intake.columns_of(messages, "check_fees", MESSAGES))
     body, init = (
         ("body_boc", "init_state_boc") if "body_boc" in here else ("body", "init_state_body")
     )
-    found = engines.take(
+    found = intake.take(
         messages,
         "check_fees",
         MESSAGES,
         ("tx_hash", "direction", "source", "value"),
         also=(body, init),
     )
-    engines.same_engine("check_fees", rows, found)
-    if found.implementation.value not in _EAGER or engines.is_lazy(messages):
+    intake.same_engine("check_fees", rows, found)
+    if not intake.in_memory(messages):
         raise TypeError(
             "check_fees reads bodies of messages row by row, in Python: it takes messages as "
             f"pandas, polars or pyarrow, not {found.implementation.value}; collect the messages "
@@ -205,7 +203,7 @@ def _nearest(
     return min(possible, key=lambda fee: abs(fee - paid), default=None)
 
 
-def check_balances(transactions: AnyFrame, messages: AnyFrame) -> AnyFrame:
+def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> AnyFrame:
     """Judge each account's chain of transactions by whether no nanoton appears or vanishes.
 
     Parameters
@@ -243,23 +241,20 @@ def check_balances(transactions: AnyFrame, messages: AnyFrame) -> AnyFrame:
     >>> check_balances(blocks.transactions, blocks.messages)["verdict"].unique().tolist()
     ['ok']
     """
-    rows = engines.take(transactions, "check_balances", TRANSACTIONS, _CHAIN)
-    moved = engines.take(messages, "check_balances", MESSAGES, _MOVED)
-    engines.same_engine("check_balances", rows, moved)
+    messages = intake.paired("check_balances", transactions, messages)
+    rows = intake.take(transactions, "check_balances", TRANSACTIONS, _CHAIN)
+    moved = intake.take(messages, "check_balances", MESSAGES, _MOVED)
+    intake.same_engine("check_balances", rows, moved)
     moved = engines.by_row(moved, _with_flow)
-    flows = moved.group_by("tx_hash").agg(
-        nw.col("flow").sum(), nw.col("ins").sum(), nw.col("outs").sum()
-    )
-    flows = engines.integers(flows, "flow", "ins", "outs")
+    flows = sums.add_up(moved, ["tx_hash"], sums=["flow", "ins", "outs"], rows_as="messages")
     rows = rows.join(flows, left_on="hash", right_on="tx_hash", how="left")
     rows = engines.by_row(rows, _with_change)
     rows = engines.by_group(rows, ["account"], _with_chains)
     rows = engines.integers(rows, "changes", "known", "chain", "first", "last")
-    return engines.give(engines.by_row(rows, _judge_balances), transactions)
+    return intake.give(engines.by_row(rows, _judge_balances), transactions)
 
 
 def _with_flow(rows: Frame) -> Frame:
-    one, none = nw.lit(1), nw.lit(0)
     carried = (
         nw.col("value").fill_null(0)
         + nw.col("ihr_fee").fill_null(0)
@@ -269,9 +264,9 @@ def _with_flow(rows: Frame) -> Frame:
     gained = carried - nw.col("fwd_fee").fill_null(0)
     return rows.with_columns(
         # An external message out carries nothing; what it cost is in the action fees.
-        flow=nw.when(incoming).then(gained).otherwise(none - carried),
-        ins=nw.when(incoming).then(one).otherwise(none),
-        outs=nw.when(incoming).then(none).otherwise(one),
+        flow=nw.when(incoming).then(gained).otherwise(nw.lit(0) - carried),
+        ins=one_if(incoming),
+        outs=one_if(~incoming),
     )
 
 
@@ -279,8 +274,8 @@ def _with_change(rows: Frame) -> Frame:
     """Add what each transaction did to the balance; null where messages are missing."""
     none = nw.lit(0)
     sent = nw.when(nw.col("action_success")).then(nw.col("action_msgs_created")).otherwise(none)
-    bounced = nw.when(nw.col("bounce") == "ok").then(nw.lit(1)).otherwise(none)
-    received = nw.when(nw.col("descr") == "ord").then(nw.lit(1)).otherwise(none)
+    bounced = one_if(nw.col("bounce") == "ok")
+    received = one_if(nw.col("descr") == "ord")
     whole = (nw.col("outs").fill_null(0) == sent.fill_null(0) + bounced) & (
         nw.col("ins").fill_null(0) == received
     )
@@ -292,8 +287,8 @@ def _with_change(rows: Frame) -> Frame:
         after=_balance("after", "end_status"),
     )
     return rows.with_columns(
-        known_change=nw.when(nw.col("change").is_null()).then(none).otherwise(nw.lit(1)),
-        known_after=nw.when(nw.col("after").is_null()).then(none).otherwise(nw.lit(1)),
+        known_change=one_if(~nw.col("change").is_null()),
+        known_after=one_if(~nw.col("after").is_null()),
         one=nw.lit(1),
     )
 
@@ -329,17 +324,14 @@ def _judge_balances(rows: Frame) -> Frame:
     return (
         _judged(rows, off, ~unknown)
         .with_columns(
-            why=nw.when(nw.col("verdict") == "violated")
-            .then(nw.lit("balances do not add up"))
-            .otherwise(
-                nw.when(missing)
-                .then(nw.lit("messages are missing"))
-                .otherwise(
-                    nw.when(nw.col("verdict") == "unknown").then(
-                        nw.lit("no balance is known before or after")
-                    )
-                )
+            why=first_match(
+                (nw.col("verdict") == "violated", nw.lit("balances do not add up")),
+                (missing, nw.lit("messages are missing")),
+                (
+                    nw.col("verdict") == "unknown",
+                    nw.lit("no balance is known before or after"),
+                ),
             )
         )
-        .select(_BALANCES)
+        .select(results.CHECK_BALANCES.names())
     )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import functools
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from tonframes.analysis import engines
-from tonframes.analysis.grouping import take_grouped
+from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.expressions import first_match, one_if
+from tonframes.analysis.grouping import keys_of, take_grouped
+from tonframes.analysis.phases import is_deposit
 from tonframes.network import codes
 from tonframes.wire.schema import TRANSACTIONS
 
@@ -48,7 +50,7 @@ OWN = ("phase", "code", "name", "meaning", "bounce")
 SKIPPED, COMPUTE, ACTION = "skipped", "compute", "action"
 COMMITTED, IGNORED, DEPOSIT = "committed", "ignored", "deposit"
 
-_SUMS = ("failures", "cost", "stuck_high", "stuck_low")
+_AMOUNTS = ("cost", "stuck")
 
 
 def failures(transactions: AnyFrame) -> AnyFrame:
@@ -108,28 +110,25 @@ def failures(transactions: AnyFrame) -> AnyFrame:
     >>> failed.phase.value_counts().sort_index().to_dict()
     {'action': 21, 'committed': 2, 'compute': 42, 'deposit': 3, 'ignored': 4, 'skipped': 163}
     """
-    rows = engines.take(transactions, "failures", TRANSACTIONS, FAILURES)
+    rows = intake.take(transactions, "failures", TRANSACTIONS, FAILURES)
     rows = engines.by_row(rows, _explained).filter(nw.col("listed"))
-    return engines.give(engines.by_row(rows, _shown), transactions)
+    return intake.give(engines.by_row(rows, _shown), transactions)
 
 
 def _shown(rows: Frame) -> Frame:
     acted = nw.col("phase") == ACTION
-    return _named(rows).select(
-        *("hash", "account", "lt", "now", "phase", "code", "name", "meaning"),
+    rows = _named(rows).with_columns(
         # The node leaves an index of 0 out.
         result_arg=nw.when(acted).then(nw.col("action_result_arg").fill_null(0)),
         no_funds=nw.when(acted).then(nw.col("action_no_funds")),
-        bounce=nw.col("returned"),
-        cost=nw.col("cost"),
-        stuck=nw.col("stuck"),
     )
+    return rows.select(results.FAILURES.names())
 
 
 def _explained(rows: Frame) -> Frame:
     """Say of each transaction what happened, whether it is `listed`, and whether it `failed`."""
-    rows = rows.with_columns(_phase(), returned=nw.col("bounce").fill_null("none")).drop("bounce")
-    phase, returned = nw.col("phase"), nw.col("returned")
+    rows = rows.with_columns(phase=_phase(), bounce=nw.col("bounce").fill_null("none"))
+    phase = nw.col("phase")
     ran = phase.is_in([COMPUTE, COMMITTED])
     exit_code = nw.when(ran).then(nw.col("compute_exit_code"))
     # Where nothing bounced, total_fees are rent, old debt, and what the credit pays: gas, fines.
@@ -139,7 +138,7 @@ def _explained(rows: Frame) -> Frame:
         code=nw.when(phase == ACTION).then(nw.col("action_result_code")).otherwise(exit_code),
         cost=nw.col("total_fees") + nw.col("bounce_fwd_fees").fill_null(0),
         kept=nw.col("credit").fill_null(0) - (nw.col("total_fees") - debt),
-        settled=(returned == "ok") | phase.is_in([COMMITTED, IGNORED, DEPOSIT]),
+        settled=(nw.col("bounce") == "ok") | phase.is_in([COMMITTED, IGNORED, DEPOSIT]),
     )
     # Gas may be paid of the account's own: that of external messages always is.
     nothing = nw.col("settled").fill_null(value=False) | (nw.col("kept") < 0)
@@ -151,26 +150,16 @@ def _explained(rows: Frame) -> Frame:
 
 def _phase() -> nw.Expr:
     """Name what happened: the first condition that is known to hold decides."""
-    exit_code, status = nw.col("compute_exit_code"), nw.col("orig_status")
-    nobody = (nw.col("skipped_reason") == "no_state") & status.is_in(["nonexist", "uninit"])
+    exit_code = nw.col("compute_exit_code")
     conditions = {
-        DEPOSIT: nw.col("compute_skipped") & nobody & nw.col("bounce").is_null(),
+        DEPOSIT: is_deposit(),
         SKIPPED: nw.col("compute_skipped"),
         COMPUTE: ~nw.col("compute_success"),
         ACTION: ~nw.col("action_success"),
         COMMITTED: nw.col("compute_success") & (exit_code != 0) & (exit_code != 1),
         IGNORED: nw.col("action_skipped_actions") > 0,
     }
-    return _first(
-        *((holds.fill_null(value=False), nw.lit(name)) for name, holds in conditions.items())
-    ).alias("phase")
-
-
-def _first(*cases: tuple[nw.Expr, nw.Expr]) -> nw.Expr:
-    """Take the value of the first condition that holds, null where none does."""
-    (condition, value), *others = cases
-    case = nw.when(condition).then(value)
-    return case.otherwise(_first(*others)) if others else case
+    return first_match(*((holds, nw.lit(name)) for name, holds in conditions.items()))
 
 
 def _named(rows: Frame) -> Frame:
@@ -182,13 +171,13 @@ def _named(rows: Frame) -> Frame:
     exit_codes = {number: row.meaning for number, row in codes.EXIT_CODES.items()}
     result_codes = {number: row.meaning for number, row in codes.RESULT_CODES.items()}
     return rows.with_columns(
-        _first(
+        first_match(
             (ran, codes.exit_code_names(code)),
             (acted, codes.result_code_names(code)),
             (skipped, reason),
             (ignored, nw.lit("skipped actions")),
         ).alias("name"),
-        _first(
+        first_match(
             (own, nw.lit("Thrown by the contract: its source says why.")),
             (ran, _meaning(code, exit_codes)),
             (acted, _meaning(code, result_codes)),
@@ -207,6 +196,7 @@ def failure_summary(
     messages: AnyFrame | None = None,
     *,
     by: str | Sequence[str] = ("phase", "code"),
+    wide: bool = False,
 ) -> AnyFrame:
     """Count what failed in groups of transactions, and add up what that cost and left stuck.
 
@@ -241,45 +231,40 @@ def failure_summary(
     [['skipped', <NA>, 'no_gas', 148, 108], ['action', 37, 'not enough TON', 9, 5],
      ['skipped', <NA>, 'no_state', 9, 9]]
     """
-    keys = [by] if isinstance(by, str) else list(dict.fromkeys(by))
+    messages = intake.paired("failure_summary", transactions, messages)
+    keys = keys_of("failure_summary", by)
     if {"phase", "code"} <= set(keys):
         at = max(keys.index("phase"), keys.index("code")) + 1
         keys = list(dict.fromkeys([*keys[:at], "name", "meaning", *keys[at:]]))
     others = [key for key in keys if key not in OWN]
-    rows, _ = take_grouped("failure_summary", transactions, messages, FAILURES, others)
+    result = results.FAILURE_SUMMARY
+    rows, _ = take_grouped(
+        "failure_summary", transactions, messages, FAILURES, others, figures=result.figures
+    )
     rows = engines.by_row(rows, _explained)
-    rows = engines.by_row(rows, functools.partial(_counted, others=others))
+    rows = engines.by_row(rows, partial(_grouped, others=others))
     grouping = [*others, "failed", *(key for key in OWN if key in keys)]
-    # First by account too: what is left to count are rows, which every engine adds up alike.
-    groups = _added_up(rows, [*grouping, "failing"], _SUMS)
-    groups = engines.by_row(groups, lambda rows: rows.with_columns(accounts=nw.lit(1)))
-    groups = _added_up(groups, grouping, ("accounts", *_SUMS))
-    groups = engines.by_group(groups, others, functools.partial(_with_rate, others=others))
-    groups = engines.whole(groups.filter(nw.col("failed") == 1), "stuck")
-    groups = groups.select(*keys, "failures", "rate", "accounts", "cost", "stuck")
-    return engines.give(engines.largest_first(groups, "failures", keys), transactions)
+    groups = sums.add_up(rows, grouping, amounts=_AMOUNTS, rows_as="failures", accounts=True)
+    groups = engines.by_group(groups, others, partial(_with_rate, others=others))
+    groups = groups.filter(nw.col("failed") == 1)
+    groups = sums.whole(groups, _AMOUNTS, helper="failure_summary", keys=keys, wide=wide)
+    groups = engines.largest_first(groups.select(result.names(keys)), "failures", keys)
+    return intake.give(groups, transactions)
 
 
-def _added_up(rows: Frame, keys: list[str], sums: Sequence[str]) -> Frame:
-    groups = rows.group_by(keys, drop_null_keys=False).agg(nw.col(name).sum() for name in sums)
-    return engines.integers(groups, *sums)
-
-
-def _counted(rows: Frame, others: Sequence[str]) -> Frame:
-    """Leave to transactions that have not failed nothing but the groups they are in."""
+def _grouped(rows: Frame, others: Sequence[str]) -> Frame:
+    """Keep of transactions that have not failed nothing but the groups that they are in."""
     failed = nw.col("failed")
-    own = {name: name for name in OWN} | {"bounce": "returned", "failing": "account"}
+    own = [name for name in ("account", *OWN) if name not in others]
     return _named(rows).select(
         *others,
-        nw.when(failed).then(nw.lit(1)).otherwise(nw.lit(0)).alias("failed"),
-        *(nw.when(failed).then(nw.col(name)).alias(alias) for alias, name in own.items()),
-        nw.lit(1).alias("failures"),
-        "cost",
-        *engines.halves("stuck"),
+        *(nw.when(failed).then(nw.col(name)).alias(name) for name in own),
+        *_AMOUNTS,
+        one_if(failed).alias("failed"),
     )
 
 
 def _with_rate(groups: Frame, others: Sequence[str]) -> Frame:
     count = nw.col("failures")
     total = count.sum().over(*others) if others else count.sum()
-    return groups.with_columns(rate=count.cast(nw.Float64) / total.cast(nw.Float64))
+    return groups.with_columns(rate=count / total)

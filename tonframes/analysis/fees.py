@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import functools
-import operator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING
 
 import narwhals as nw
 
-from tonframes.analysis import engines
-from tonframes.analysis.grouping import add_up, take_grouped
+from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.grouping import take_grouped
+from tonframes.analysis.phases import EXCHANGE, is_exchanged, with_true_gas
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tonframes.analysis.engines import AnyFrame, Frame
-
-#: 1 TON in nanoton.
-TON = 10**9
 
 #: The parts of `total_fees` that stand in columns of their own, by the name that
 #: `fee_breakdown` has for them. `action_total_fwd_fees` is no part: it overlaps the action fees.
@@ -33,18 +29,8 @@ PARTS = {
 #: Every part, in the order in which frames show them.
 COMPONENTS = ("storage", "gas", "action", "bounce", "import", "due")
 
-_FIGURES = (
-    "transactions",
-    *COMPONENTS,
-    "residual",
-    "unknown",
-    "total_fees",
-    "fwd_fees",
-    "cost",
-    "share",
-)
-
-_EXCHANGE = ("block_workchain", "compute_gas_used", "compute_gas_fees", "compute_vm_steps")
+_OF_ROWS = (*COMPONENTS, "residual", "total_fees")
+_AMOUNTS = (*_OF_ROWS, "fwd_fees", "unknown", "cost")
 
 #: What `fee_breakdown` reads.
 BREAKDOWN = (
@@ -57,8 +43,8 @@ BREAKDOWN = (
     "action_success",
     "action_result_code",
     "bounce",
-    *_EXCHANGE,
-    *(column for column in PARTS.values() if column not in _EXCHANGE),
+    *EXCHANGE,
+    *(column for column in PARTS.values() if column not in EXCHANGE),
 )
 
 # Mainnet's global versions (GlobalVersions.md; transaction.cpp, prepare_action_phase): version 4
@@ -117,13 +103,12 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     >>> bool((fees.residual == 0).all())
     True
     """
-    rows = engines.take(transactions, "fee_breakdown", TRANSACTIONS, BREAKDOWN)
-    shown = ["hash", *COMPONENTS, "total", "residual", "complete"]
-    return engines.give(engines.by_row(rows, functools.partial(_select, shown=shown)), transactions)
+    rows = intake.take(transactions, "fee_breakdown", TRANSACTIONS, BREAKDOWN)
+    return intake.give(engines.by_row(rows, _shown), transactions)
 
 
-def _select(rows: Frame, shown: Sequence[str]) -> Frame:
-    return taken_apart(rows).select(shown)
+def _shown(rows: Frame) -> Frame:
+    return taken_apart(rows).select(results.FEE_BREAKDOWN.names())
 
 
 def taken_apart(rows: Frame) -> Frame:
@@ -135,7 +120,7 @@ def taken_apart(rows: Frame) -> Frame:
     rows = rows.with_columns(
         # Gas is lent to external messages alone.
         external=(nw.col("compute_gas_credit") > 0).fill_null(value=False),
-        free=skipped | _exchanged(),
+        free=skipped | is_exchanged(),
         storage=nw.col(PARTS["storage"]),
         action=nw.when(skipped | failed | nw.col("action_success").is_in([True, False])).then(
             nw.col(PARTS["action"]).fill_null(0)
@@ -167,7 +152,11 @@ def _recorded_but_not_charged() -> nw.Expr:
 
 
 def fee_summary(
-    transactions: AnyFrame, messages: AnyFrame, *, by: str | Sequence[str] = ()
+    transactions: AnyFrame,
+    messages: AnyFrame | None = None,
+    *,
+    by: str | Sequence[str] = (),
+    wide: bool = False,
 ) -> AnyFrame:
     """Add up what groups of transactions cost, and whom.
 
@@ -227,25 +216,34 @@ def fee_summary(
     message is there twice. The last adds an explorer's "Fwd. fee", of which a third is in
     total_fees already, and counts messages of failed action phases that were never sent.
     """
+    messages = intake.paired("fee_summary", transactions, messages)
     rows, keys = take_grouped(
-        "fee_summary", transactions, messages, BREAKDOWN, by, figures=_FIGURES
+        "fee_summary", transactions, messages, BREAKDOWN, by, figures=results.FEE_SUMMARY.figures
     )
-    outgoing = engines.take(
+    outgoing = intake.take(
         messages, "fee_summary", MESSAGES, ("tx_hash", "direction", "fwd_fee")
     ).filter(nw.col("direction") == "out")
-    engines.same_engine("fee_summary", rows, outgoing)
-    forwarding = outgoing.group_by("tx_hash").agg(fwd_fees=nw.col("fwd_fee").sum())
-    forwarding = engines.integers(forwarding, "fwd_fees")
-    rows = rows.join(forwarding, left_on="hash", right_on="tx_hash", how="left")
-    rows = engines.by_row(rows, taken_apart)
-    groups = add_up(rows, keys, *COMPONENTS, "residual", "total_fees", "fwd_fees")
-    accounted = functools.reduce(operator.add, map(nw.col, [*COMPONENTS, "residual"]))
-    groups = groups.with_columns(
-        unknown=nw.col("total_fees") - accounted, cost=nw.col("total_fees") + nw.col("fwd_fees")
+    intake.same_engine("fee_summary", rows, outgoing)
+    outgoing = outgoing.select("tx_hash", fwd_fees="fwd_fee")
+    sent = sums.add_up(outgoing, ["tx_hash"], amounts=["fwd_fees"], rows_as="sent")
+    rows = rows.join(sent, left_on="hash", right_on="tx_hash", how="left")
+    groups = sums.add_up(
+        engines.by_row(rows, taken_apart),
+        keys,
+        sums=sums.halves_of(["fwd_fees"]),
+        amounts=_OF_ROWS,
     )
-    groups = engines.with_share(groups, "cost")
-    groups = groups.select(*keys, *_FIGURES)
-    return engines.give(engines.largest_first(groups, "cost", keys), transactions)
+    groups = sums.with_share(engines.by_row(groups, _with_cost), "cost")
+    groups = sums.whole(groups, _AMOUNTS, helper="fee_summary", keys=keys, wide=wide)
+    groups = engines.largest_first(groups.select(results.FEE_SUMMARY.names(keys)), "cost", keys)
+    return intake.give(groups, transactions)
+
+
+def _with_cost(groups: Frame) -> Frame:
+    return groups.with_columns(
+        *sums.combined("cost", ["total_fees", "fwd_fees"]),
+        *sums.combined("unknown", ["total_fees"], [*COMPONENTS, "residual"]),
+    )
 
 
 def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame:
@@ -276,72 +274,7 @@ def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame:
     >>> undo_gas_exchange(frame)[["compute_gas_used", "compute_gas_fees"]].values.tolist()
     [[6464, 0]]
     """
-    rows = engines.take(transactions, "undo_gas_exchange", TRANSACTIONS, _EXCHANGE, also=None)
-    return engines.give(engines.by_row(rows, with_true_gas), transactions)
-
-
-def with_true_gas(rows: Frame) -> Frame:
-    """Undo the exchange of gas and its fees in rows that hold the four columns it shows in."""
-    used, fees = nw.col("compute_gas_used"), nw.col("compute_gas_fees")
-    return (
-        rows.with_columns(exchanged=_exchanged())
-        .with_columns(
-            compute_gas_used=nw.when(nw.col("exchanged")).then(fees).otherwise(used),
-            compute_gas_fees=nw.when(nw.col("exchanged")).then(used).otherwise(fees),
-        )
-        .drop("exchanged")
-    )
-
-
-def _exchanged() -> nw.Expr:
-    free = (nw.col("block_workchain") == -1) & (nw.col("compute_gas_used") == 0)
-    ran = (nw.col("compute_gas_fees") > 0) & (nw.col("compute_vm_steps") > 0)
-    return (free & ran).fill_null(value=False)
-
-
-@overload
-def to_ton(nanoton: int) -> float: ...
-@overload
-def to_ton(nanoton: AnyFrame) -> AnyFrame: ...
-def to_ton(nanoton: object) -> object:
-    """Write amounts in TON, to be looked at: from here on they are floats.
-
-    Parameters
-    ----------
-    nanoton
-        An amount, a column of amounts, or a frame, of any engine. Of a frame every column of
-        integers or decimals is taken for amounts: choose them first.
-
-    Returns
-    -------
-    The same, in TON. Unknown amounts stay null. Amounts above 9 million TON lose their last
-    digits, as floats do.
-
-    Examples
-    --------
-    >>> to_ton(1_500_000_000)
-    1.5
-    >>> import pandas as pd
-    >>> to_ton(pd.Series([1, None], dtype="Int64")).to_list()
-    [1e-09, <NA>]
-    """
-    amounts: Any = nw.from_native(nanoton, allow_series=True, pass_through=True)
-    if isinstance(amounts, nw.Series):
-        if not _is_amount(amounts.dtype):
-            raise TypeError(
-                f"amounts in nanoton are integers; the column {amounts.name!r} is {amounts.dtype}"
-            )
-        floats = amounts.cast(nw.Float64) if amounts.dtype.is_decimal() else amounts
-        return nw.to_native(floats / TON)
-    if isinstance(amounts, nw.DataFrame | nw.LazyFrame):
-        kinds = {n: dtype for n, dtype in amounts.collect_schema().items() if _is_amount(dtype)}
-        decimals = [name for name, dtype in kinds.items() if dtype.is_decimal()]
-        amounts = amounts.with_columns(nw.col(name).cast(nw.Float64) for name in decimals)
-        return nw.to_native(amounts.with_columns(nw.col(name) / TON for name in kinds))
-    if isinstance(nanoton, bool) or not hasattr(nanoton, "__index__"):
-        raise TypeError(f"an amount in nanoton is an int, not {type(nanoton).__name__}")
-    return operator.index(nanoton) / TON
-
-
-def _is_amount(dtype: nw.dtypes.DType) -> bool:
-    return dtype.is_integer() or dtype.is_decimal()
+    rows = intake.take(transactions, "undo_gas_exchange", TRANSACTIONS, EXCHANGE, also=None)
+    writes = ["compute_gas_used", "compute_gas_fees"]
+    rows = engines.replace(rows, with_true_gas, reads=EXCHANGE, writes=writes)
+    return intake.give(rows, transactions)

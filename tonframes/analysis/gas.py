@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 import narwhals as nw
 
-from tonframes.analysis import engines
-from tonframes.analysis.fees import with_true_gas
+from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.expressions import as_float, first_match, one_if, ratio
 from tonframes.analysis.grouping import take_grouped
+from tonframes.analysis.phases import with_true_gas
 from tonframes.errors import shorten
-from tonframes.network.prices import GAS_LIMIT, PRICES
+from tonframes.network.prices import GAS_LIMIT
 from tonframes.network.pricing import checked_prices
 from tonframes.wire.schema import TRANSACTIONS
 
@@ -33,13 +34,17 @@ GAS = (
     "compute_vm_steps",
 )
 
-_ALL, _CODE = "all_rows", "account_state_code_hash_before"
-_SUMS = ("transactions", "calls", "skipped", "free", "gas_used", "gas_fees", "vm_steps")
+_CODE = "account_state_code_hash_before"
+_COUNTS, _AMOUNTS = ("calls", "skipped", "free"), ("gas_used", "gas_fees", "vm_steps")
 _QUANTILES = {"gas_median": 50, "gas_p95": 95}
 
 
 def gas_summary(
-    transactions: AnyFrame, messages: AnyFrame | None = None, *, by: str | Sequence[str] = ()
+    transactions: AnyFrame,
+    messages: AnyFrame | None = None,
+    *,
+    by: str | Sequence[str] = (),
+    wide: bool = False,
 ) -> AnyFrame:
     """Show what groups of transactions use of gas, and what that costs.
 
@@ -96,41 +101,40 @@ def gas_summary(
      395134233    237        8405     8405 131692359
      260734629    241        6935     6935 109425895
     """
-    rows, keys = take_grouped("gas_summary", transactions, messages, GAS, by)
-    rows = engines.by_row(rows, functools.partial(_prepared, keys=keys))
-    grouping = keys or [_ALL]
-    # How often each gas occurs says all there is to say about a group, in far fewer rows.
-    counts = rows.group_by([*grouping, "gas"], drop_null_keys=False).agg(
-        nw.col(name).sum() for name in _SUMS
+    messages = intake.paired("gas_summary", transactions, messages)
+    result = results.GAS_SUMMARY
+    rows, keys = take_grouped(
+        "gas_summary", transactions, messages, GAS, by, figures=result.figures
     )
-    counts = engines.integers(counts, *_SUMS)
+    grouping = keys or [sums.ALL]
+    rows = engines.by_row(rows, _counted)
+    # How often each gas occurs says all there is to say about a group, in far fewer rows.
+    counts = sums.add_up(rows, [*grouping, "gas"], sums=_COUNTS, amounts=_AMOUNTS)
     counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
     counts = engines.by_row(counts, _measured)
+    added = ["transactions", *_COUNTS, *sums.halves_of(_AMOUNTS)]
     groups = counts.group_by(grouping, drop_null_keys=False).agg(
-        *(nw.col(name).sum() for name in _SUMS),
+        *(nw.col(name).sum() for name in added),
         *(nw.col(name).min() for name in _QUANTILES),
         nw.col("gas").max().alias("gas_max"),
         nw.col("bounded").max(),
     )
-    groups = engines.integers(groups, *_SUMS, *_QUANTILES, "gas_max", "bounded")
-    groups = engines.by_row(groups, functools.partial(_summed_up, keys=keys))
-    return engines.give(engines.largest_first(groups, "gas_fees", keys), transactions)
+    groups = engines.integers(groups, *added, *_QUANTILES, "gas_max", "bounded")
+    groups = sums.whole(groups, _AMOUNTS, helper="gas_summary", keys=keys, wide=wide)
+    groups = engines.by_row(groups, _with_ratios).select(result.names(keys))
+    return intake.give(engines.largest_first(groups, "gas_fees", keys), transactions)
 
 
-def _prepared(rows: Frame, keys: Sequence[str]) -> Frame:
+def _counted(rows: Frame) -> Frame:
     rows = _with_gas(rows)
     ran, none = ~nw.col("gas").is_null(), nw.lit(0)
-    return rows.select(
-        *keys,
-        *[none.alias(_ALL)] * (not keys),
-        "gas",
-        nw.lit(1).alias("transactions"),
-        _as_number(ran).alias("calls"),
-        _as_number(nw.col("skipped")).alias("skipped"),
-        _as_number(nw.col("free")).alias("free"),
-        nw.col("gas").fill_null(0).alias("gas_used"),
-        nw.when(ran).then(nw.col("compute_gas_fees")).otherwise(none).alias("gas_fees"),
-        nw.when(ran).then(nw.col("compute_vm_steps")).otherwise(none).alias("vm_steps"),
+    return rows.with_columns(
+        calls=one_if(ran),
+        skipped=one_if(nw.col("skipped")),
+        free=one_if(nw.col("free")),
+        gas_used=nw.col("gas").fill_null(0),
+        gas_fees=nw.when(ran).then(nw.col("compute_gas_fees")).otherwise(none),
+        vm_steps=nw.when(ran).then(nw.col("compute_vm_steps")).otherwise(none),
     )
 
 
@@ -165,24 +169,13 @@ def _measured(counts: Frame) -> Frame:
     )
 
 
-def _summed_up(groups: Frame, keys: Sequence[str]) -> Frame:
-    return groups.select(
-        *keys,
-        *_SUMS[:5],
-        _ratio("gas_used", "calls").alias("gas_mean"),
-        *_QUANTILES,
-        "gas_max",
-        "gas_fees",
-        _ratio("gas_fees", "gas_used").alias("price_per_gas"),
-        (nw.col("bounded").cast(nw.Float64) / GAS_LIMIT).alias("limit_use_max"),
-        "vm_steps",
-        _ratio("gas_used", "vm_steps").alias("gas_per_step"),
+def _with_ratios(groups: Frame) -> Frame:
+    return groups.with_columns(
+        gas_mean=ratio(groups, "gas_used", "calls"),
+        price_per_gas=ratio(groups, "gas_fees", "gas_used"),
+        limit_use_max=as_float(groups, "bounded") / GAS_LIMIT,
+        gas_per_step=ratio(groups, "gas_used", "vm_steps"),
     )
-
-
-def _ratio(name: str, of: str) -> nw.Expr:
-    whole = nw.when(nw.col(of) != 0).then(nw.col(of))
-    return nw.col(name).cast(nw.Float64) / whole.cast(nw.Float64)
 
 
 def gas_outliers(
@@ -243,14 +236,18 @@ def gas_outliers(
         raise TypeError(f"min_calls is an int, not {shorten(min_calls)}")
     if min_calls < 1:
         raise ValueError(f"min_calls is at least 1, not {min_calls}")
+    messages = intake.paired("gas_outliers", transactions, messages)
+    result = results.GAS_OUTLIERS
     needs = (*GAS, "account", "lt", "now")
-    rows, keys = take_grouped("gas_outliers", transactions, messages, needs, by)
-    grouping = keys or [_ALL]
-    shown = list(dict.fromkeys(["hash", "account", "lt", "now", *keys]))
+    rows, keys = take_grouped(
+        "gas_outliers", transactions, messages, needs, by, figures=result.figures[4:]
+    )
+    grouping = keys or [sums.ALL]
+    shown = result.names(keys)
 
     def calls(rows: Frame) -> Frame:
-        rows = _with_gas(rows)
-        return rows.select(*shown, *[nw.lit(0).alias(_ALL)] * (not keys), "gas", calls=nw.lit(1))
+        kept = dict.fromkeys([*result.figures[:4], *keys])
+        return _with_gas(rows).select(*kept, "gas", nw.lit(0).alias(sums.ALL), calls=nw.lit(1))
 
     def far(rows: Frame) -> Frame:
         rows = _ranked(rows, grouping).with_columns(calls=nw.col("of"))
@@ -263,18 +260,17 @@ def gas_outliers(
 
     def compared(rows: Frame) -> Frame:
         rows = rows.with_columns(gas_used=nw.col("gas"))
-        ratio = _ratio("gas_used", "gas_median").alias("ratio")
-        return rows.select(*shown, "gas_used", "gas_median", ratio, "calls")
+        return rows.with_columns(ratio=ratio(rows, "gas_used", "gas_median")).select(shown)
 
     rows = engines.by_row(rows, calls).filter(~nw.col("gas").is_null())
     if _CODE in keys:
         rows = rows.filter(~nw.col(_CODE).is_null())
     rows = engines.integers(engines.by_group(rows, grouping, far), "calls", "gas_median")
-    result = engines.by_row(rows, compared)
-    return engines.give(engines.largest_first(result, "ratio", ["hash"]), transactions)
+    rows = engines.by_row(rows, compared)
+    return intake.give(engines.largest_first(rows, "ratio", ["hash"]), transactions)
 
 
-def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] = PRICES) -> AnyFrame:
+def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) -> AnyFrame:
     """Tell by which prices each transaction paid for its gas.
 
     Parameters
@@ -314,9 +310,9 @@ def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] = PRICES) -> An
     >>> found.reason.value_counts().to_dict()
     {'free': 363, 'skipped': 166}
     """
-    rows = engines.take(transactions, "price_of", TRANSACTIONS, (*GAS, "now"))
+    rows = intake.take(transactions, "price_of", TRANSACTIONS, (*GAS, "now"))
     tried = functools.partial(_tried, prices=checked_prices(prices))
-    return engines.give(engines.by_row(rows, tried), transactions)
+    return intake.give(engines.by_row(rows, tried), transactions)
 
 
 def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
@@ -327,13 +323,13 @@ def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
     )
     best = nw.col("best")
     rows = rows.with_columns(best=nw.max_horizontal(*merits))
-    rows = rows.with_columns(fitting=_total([_as_number(nw.col(name) == best) for name in merits]))
+    rows = rows.with_columns(fitting=_total([one_if(nw.col(name) == best) for name in merits]))
     rows = rows.with_columns(reason=_reason())
     price: nw.Expr = nw.when(best < 0).then(nw.lit(""))
     for row, merit in zip(prices, merits, strict=True):
         this = (nw.col(merit) == best) & nw.col("reason").is_null()
         price = nw.when(this).then(nw.lit(row.name)).otherwise(price)
-    return rows.select("hash", price.alias("price"), "reason")
+    return rows.with_columns(price=price).select(results.PRICE_OF.names())
 
 
 def _merit(row: Prices) -> nw.Expr:
@@ -342,7 +338,7 @@ def _merit(row: Prices) -> nw.Expr:
     latest = 2**62 if row.valid_until is None else row.valid_until
     in_force = (nw.col("now") >= earliest) & (nw.col("now") <= latest)
     fits = _fits(row)
-    return _as_number(fits) + _as_number(fits & in_force)
+    return one_if(fits) + one_if(fits & in_force)
 
 
 def _fits(row: Prices) -> nw.Expr:
@@ -365,16 +361,15 @@ def _within(name: str, most: int) -> nw.Expr:
 
 def _reason() -> nw.Expr:
     """Say why there is no one price: the first of these that is so."""
-    several = nw.when(nw.col("fitting") > 1).then(nw.lit("several"))
-    none = nw.when(nw.col("best") == 0).then(nw.lit("none")).otherwise(several)
     lacking = nw.col("gas").is_null() | nw.col("compute_gas_fees").is_null()
-    unknown = nw.when(lacking).then(nw.lit("unknown")).otherwise(none)
-    free = nw.when(nw.col("free")).then(nw.lit("free")).otherwise(unknown)
-    return nw.when(nw.col("skipped")).then(nw.lit("skipped")).otherwise(free)
-
-
-def _as_number(flag: nw.Expr) -> nw.Expr:
-    return nw.when(flag.fill_null(value=False)).then(nw.lit(1)).otherwise(nw.lit(0))
+    reasons = {
+        "skipped": nw.col("skipped"),
+        "free": nw.col("free"),
+        "unknown": lacking,
+        "none": nw.col("best") == 0,
+        "several": nw.col("fitting") > 1,
+    }
+    return first_match(*((holds, nw.lit(name)) for name, holds in reasons.items()))
 
 
 def _total(numbers: Sequence[nw.Expr]) -> nw.Expr:

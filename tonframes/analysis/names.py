@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import narwhals as nw
 
-from tonframes.analysis import engines
+from tonframes.analysis import engines, intake
 from tonframes.wire.kinds import REFUSALS
 from tonframes.wire.schema import ADDRESS_BOOK, METADATA
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: The columns of our tables that hold addresses.
 COLUMNS = ("account", "source", "destination", "address")
 
-_HELPER, _ROW, _KEY = "with_names", "row of the frame", "address of the entry"
+_HELPER, _KEY = "with_names", "address of the entry"
 
 
 def with_names(
@@ -79,11 +79,12 @@ def with_names(
     """
     rows, found = _checked(frame, columns)
     book = _newest(address_book, ADDRESS_BOOK, ["domain", "user_friendly"])
-    engines.same_engine(_HELPER, rows.lazy(), book)
+    intake.same_engine(_HELPER, rows.lazy(), book)
     tokens = {} if metadata is None else _tokens(metadata)
     order = list(rows.collect_schema())
     for column in found:
-        rows = _named(rows, column, book, tokens)
+        joined = partial(_joined, column=column, book=book, tokens=tokens)
+        rows = engines.beside(rows, column, joined, _added(column))
         place = order.index(column) + 1
         order[place:place] = _added(column)
     native: AnyFrame = rows.select(order).to_native()
@@ -115,7 +116,7 @@ def _added(column: str) -> tuple[str, str]:
 
 def _newest(frame: object, table: Table, columns: list[str]) -> Frame:
     """Keep the newest row of each address; of two that are equally new, always the same."""
-    rows = engines.take(frame, _HELPER, table, ["address", *columns, "fetched_at"])
+    rows = intake.take(frame, _HELPER, table, ["address", *columns, "fetched_at"])
     rows = rows.filter(~nw.col("address").is_null())
     return engines.by_group(rows, ["address"], partial(_last, columns=columns))
 
@@ -140,17 +141,6 @@ def _token(info: str | None) -> str | None:
     told = [token for token in tokens if isinstance(token, dict)] if tokens else []
     names = (token.get(key) for key in ("symbol", "name") for token in told)
     return next((name for name in names if isinstance(name, str) and name), None)
-
-
-def _named(rows: Rows, column: str, book: Frame, tokens: dict[str, str]) -> Rows:
-    """Add the two columns of a column of addresses."""
-    if isinstance(rows, nw.LazyFrame):
-        return _joined(rows, column, book, tokens)
-    # Nothing but the addresses goes through the join: it keeps neither order nor index, and of
-    # columns that are not text (a category) not the dtype.
-    keys = rows.select(nw.col(column).cast(nw.String)).with_row_index(_ROW)
-    named = _joined(keys.lazy(), column, book, tokens).collect().sort(_ROW)
-    return rows.with_columns(*(named[name] for name in _added(column)))
 
 
 def _joined(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Frame:

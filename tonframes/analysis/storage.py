@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import narwhals as nw
 
-from tonframes.analysis import engines
+from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.expressions import as_float, one_if
 from tonframes.network.prices import PRICES, STORAGE
 from tonframes.wire.schema import TRANSACTIONS
 
@@ -35,24 +36,9 @@ DAY = 86_400
 _FREEZE = PRICES[0].freeze_due_limit  # the same in every row
 _CHANGES = [entry.valid_from for entry in STORAGE[1:]]
 _KEYS = ["account", "status", "code", "price"]
-_SHOWN = (
-    "account",
-    "status",
-    "now",
-    "balance",
-    "debt",
-    "intervals",
-    "collected",
-    "seconds",
-    "rent_per_day",
-    "rent_error",
-    "steady",
-    "days_left",
-    "days_to_freeze",
-)
 
 
-def storage_rates(transactions: AnyFrame) -> AnyFrame:
+def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     """Tell what accounts pay for storage by the day, what they owe, and how long they can go on.
 
     Nobody serves how large an account is. But each transaction collects the rent since the one
@@ -112,25 +98,28 @@ def storage_rates(transactions: AnyFrame) -> AnyFrame:
     0          1      26288      167  13600498.203593    True
     1         41         41      205          17280.0    True
     """
-    rows = engines.take(transactions, "storage_rates", TRANSACTIONS, RENT)
+    rows = intake.take(transactions, "storage_rates", TRANSACTIONS, RENT)
     before = rows.select("hash", since="now", owed="storage_fees_due")
     # By hash, not by order: a gap in the frame is no interval.
     intervals = rows.join(before, left_on="prev_trans_hash", right_on="hash")
     intervals = engines.by_row(intervals, _told).filter(nw.col("counts"))
     intervals = engines.by_row(intervals, _weighed)
+    added = ["intervals", "seconds", *sums.halves_of(["collected"])]
     intervals = intervals.group_by(_KEYS).agg(
-        nw.col("intervals", "collected", "seconds").sum(),
+        nw.col(*added).sum(),
         nw.col("least").max(),
         nw.col("most").min(),
     )
-    intervals = engines.integers(intervals, "intervals", "collected", "seconds")
+    intervals = engines.integers(intervals, *added)
+    intervals = sums.whole(
+        intervals, ["collected"], helper="storage_rates", keys=["account"], wide=wide
+    )
     last = rows.group_by("account").agg(last_lt=nw.col("lt").max())
     last = rows.join(last, left_on=["account", "lt"], right_on=["account", "last_lt"])
     last = engines.by_row(last, _standing)
     rates = engines.by_row(last.join(intervals, on=_KEYS, how="left"), _projected)
-    return engines.give(
-        engines.largest_first(rates.select(_SHOWN), "rent_per_day", ["account"]), transactions
-    )
+    rates = rates.select(results.STORAGE_RATES.names())
+    return intake.give(engines.largest_first(rates, "rent_per_day", ["account"]), transactions)
 
 
 def _told(rows: Frame) -> Frame:
@@ -152,22 +141,22 @@ def _told(rows: Frame) -> Frame:
 
 def _price(seconds: nw.Expr) -> nw.Expr:
     """Tell which storage prices hold from a moment on, by number."""
-    numbers = (nw.when(seconds >= change).then(1).otherwise(0) for change in _CHANGES)
-    return functools.reduce(operator.add, numbers)
+    return functools.reduce(operator.add, (one_if(seconds >= change) for change in _CHANGES))
 
 
 def _weighed(rows: Frame) -> Frame:
-    collected = nw.col("storage_fees_collected")
-    rows = rows.with_columns(seconds=nw.col("now") - nw.col("since"))
-    seconds = nw.col("seconds")
+    rows = rows.with_columns(
+        collected=nw.col("storage_fees_collected"), seconds=nw.col("now") - nw.col("since")
+    )
+    collected, seconds = nw.col("collected"), nw.col("seconds")
     return rows.select(
         "account",
         "seconds",
+        *sums.halves("collected"),
         status=nw.col("orig_status"),
         code=nw.col("account_state_code_hash_before").fill_null(""),
         price=_price(nw.col("since")),
         intervals=nw.lit(1),
-        collected=collected,
         least=(collected - 1) / seconds,
         most=collected / seconds,
     )
@@ -190,8 +179,7 @@ def _standing(rows: Frame) -> Frame:
 
 
 def _projected(rates: Frame) -> Frame:
-    # Ratios of integers: a balance is cast to no float by Arrow, where it has more digits.
-    collected, days = nw.col("collected"), nw.col("seconds") / DAY
+    collected, days = as_float(rates, "collected"), nw.col("seconds") / DAY
     rates = rates.with_columns(
         intervals=nw.col("intervals").fill_null(0),
         rent_per_day=collected / days,

@@ -27,7 +27,7 @@ def gas_fee(
     *,
     workchain: int = 0,
     at: Moment | None = None,
-    prices: Iterable[Prices] = PRICES,
+    prices: Iterable[Prices] | None = None,
 ) -> int:
     """Price the gas that a transaction uses.
 
@@ -41,7 +41,8 @@ def gas_fee(
         When: a datetime with its time zone, unix seconds, or ISO text (UTC if it names no zone).
         None is by the newest prices.
     prices
-        The price history; yours, if the network is not mainnet or the prices have changed since.
+        The price history: yours, if the network is not mainnet or the prices have changed since.
+        None is `tonframes.network.prices.PRICES`, the history of mainnet.
 
     Returns
     -------
@@ -74,7 +75,7 @@ def gas_bought(
     *,
     workchain: int = 0,
     at: Moment | None = None,
-    prices: Iterable[Prices] = PRICES,
+    prices: Iterable[Prices] | None = None,
 ) -> int:
     """Count the gas that an amount pays for.
 
@@ -122,7 +123,7 @@ def forward_fee(
     *,
     workchain: int = 0,
     at: Moment | None = None,
-    prices: Iterable[Prices] = PRICES,
+    prices: Iterable[Prices] | None = None,
 ) -> int:
     """Price a message by its size.
 
@@ -167,7 +168,7 @@ def split_forward_fee(
     *,
     workchain: int = 0,
     at: Moment | None = None,
-    prices: Iterable[Prices] = PRICES,
+    prices: Iterable[Prices] | None = None,
 ) -> tuple[int, int]:
     """Split the forwarding fee of an internal message in two.
 
@@ -203,7 +204,10 @@ def split_forward_fee(
 
 
 def prices_at(
-    at: Moment | None = None, *, workchain: int = 0, prices: Iterable[Prices] = PRICES
+    at: Moment | None = None,
+    *,
+    workchain: int = 0,
+    prices: Iterable[Prices] | None = None,
 ) -> Prices:
     """Find the prices that were in force.
 
@@ -244,8 +248,10 @@ def prices_at(
     )
 
 
-def checked_prices(prices: Iterable[Prices]) -> tuple[Prices, ...]:
-    """Check that a price history is one."""
+def checked_prices(prices: Iterable[Prices] | None) -> tuple[Prices, ...]:
+    """Check that a price history is one; None is that of mainnet."""
+    if prices is None:
+        return PRICES
     rows = tuple(prices) if isinstance(prices, Iterable) else (prices,)
     for row in rows:
         if not isinstance(row, Prices):

@@ -8,9 +8,9 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from tonframes.analysis import engines
+from tonframes.analysis import intake
 from tonframes.analysis.activity import flows
-from tonframes.analysis.fees import to_ton
+from tonframes.analysis.units import to_ton
 from tonframes.errors import shorten
 from tonframes.plots import labels, style
 from tonframes.plots.tree import messages_of, rows_of
@@ -130,7 +130,7 @@ def _draw_matrix(ax: Axes, fields: Floats) -> None:
 def _plot_trace(
     messages: object, trace: str, top: int, address_book: object | None, ax: Axes | None
 ) -> Axes:
-    told = engines.take(messages, "plot_flow", MESSAGES, TRACE)
+    told = intake.take(messages, "plot_flow", MESSAGES, TRACE)
     frame = labels.collected(told.filter(nw.col("trace_id") == trace).to_native())
     rows = rows_of(messages_of(frame), top)
     accounts = {row.account for row in rows if row.account}

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tonframes.analysis import engines, names
-from tonframes.analysis.fees import to_ton
+from tonframes.analysis import intake, names
+from tonframes.analysis.units import to_ton
 from tonframes.display import inert
 from tonframes.wire.schema import ADDRESS_BOOK
 
@@ -71,7 +71,7 @@ def of_addresses(
     if address_book is None:
         return {address: shortened(address, _ADDRESS) for address in shown}
     needs = ["address", "domain", "user_friendly", "fetched_at"]
-    book = engines.take(address_book, helper, ADDRESS_BOOK, needs)
+    book = intake.take(address_book, helper, ADDRESS_BOOK, needs)
     if not shown:
         return {}
     entries = collected(book.filter(nw.col("address").is_in(shown)).to_native())

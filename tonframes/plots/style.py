@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tonframes.analysis.engines import PERIODS
+from tonframes.analysis.periods import LENGTHS
 from tonframes.display import inert
 from tonframes.errors import shorten
 from tonframes.plots import labels
@@ -163,7 +163,7 @@ def _stacked(parts: Collection[Floats]) -> list[Floats]:
 
 def period_of(keys: Sequence[str]) -> str | None:
     """Say whether groups follow each other in time: they do where they are nothing but hours."""
-    return keys[0] if len(keys) == 1 and keys[0] in PERIODS else None
+    return keys[0] if len(keys) == 1 and keys[0] in LENGTHS else None
 
 
 def periods(times: pd.Series[Any], period: str) -> tuple[Floats, NDArray[np.int64]]:
@@ -171,7 +171,7 @@ def periods(times: pd.Series[Any], period: str) -> tuple[Floats, NDArray[np.int6
     from matplotlib import dates  # noqa: PLC0415 - importing tonframes draws nothing
 
     starts = times.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy("datetime64[s]")
-    edges, places = intervals(starts.astype("int64"), PERIODS[period])
+    edges, places = intervals(starts.astype("int64"), LENGTHS[period])
     number: Any = dates.date2num
     return number(edges.astype("datetime64[s]")), places
 

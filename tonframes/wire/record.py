@@ -121,6 +121,8 @@ class Column:
                 return "bool" if self.always else "boolean"
             case "string":
                 return "str"
+            case "double":
+                return "Float64"
             case _:
                 return "datetime64[us, UTC]"
 
