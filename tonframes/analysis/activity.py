@@ -1,4 +1,4 @@
-"""What goes on: transactions, messages and money by time, by shard, and from whom to whom."""
+"""Transactions, messages and money by time, by shard, and from account to account."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ FLOWS = ("msg_hash", "source", "destination", "value", "bounced")
 
 _TRAFFIC = ("messages_in", "messages_out", "external", "internal")
 _VALUE = sums.halves_of(["value"])
-# Columns of the transaction at one end of a message: it would be chance which end counts.
+# Columns of the transaction at one end of a message. A message in the frame twice has two values
+# of them, and which one counts would depend on the order of the rows.
 _OF_AN_END = ("tx_hash", "tx_lt", "tx_now", "block_time", "mc_block_seqno", "direction", "position")
 _NO_KEYS = (*_OF_AN_END, "value", "bounced")
 
@@ -52,35 +53,44 @@ def activity(
     by: str | Sequence[str] = "hour",
     wide: bool = False,
 ) -> AnyFrame:
-    """Count what groups of transactions did, and add up what they moved and burned.
+    """Count transactions and messages of groups, and add up what they moved and cost.
 
     Parameters
     ----------
     transactions, messages
-        Frames of one engine, of any; the lake's as well as ours. `ACTIVITY` and
-        `ACTIVITY_MESSAGES` name the columns.
+        Frames of one engine, of our tables or of the public lake, or a `Blocks` in place of both.
+        `ACTIVITY` and `ACTIVITY_MESSAGES` name the columns.
     by
-        Columns to group by: "hour" and "day", UTC; columns of transactions (mc_block_seqno,
-        block_workchain and block_shard, account, …), of messages, then those of the message that
-        each transaction was run by (opcode, …). None at all is one group.
+        Columns to group by: of transactions (mc_block_seqno, block_workchain and block_shard,
+        account, …); of messages (opcode, …), then of the message that ran each transaction; or
+        "hour", "day", "week" (from Monday) and "month", UTC. An empty list is one group.
+    wide
+        Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
     Returns
     -------
-    A frame of the same engine, a row a group, in the order of the columns of `by`:
+    A frame of the same engine with a row for each group, in the order of the columns of `by`:
 
     - the columns of `by`.
-    - transactions: how many.
-    - accounts: how many accounts had them.
-    - messages_in, messages_out: how many messages ran these transactions, and were sent by them.
-    - external: how many of these came from outside, or went there.
-    - internal: how many messages from account to account arrived.
-    - value: nanoton, what these brought. decimal128(38, 0), for it may be more than int64 holds.
-    - gas_used: gas; the exchange of gas and fees undone (`undo_gas_exchange`).
+    - transactions: number of transactions.
+    - accounts: number of accounts that they are of.
+    - messages_in, messages_out: messages that ran these transactions, and that they sent.
+    - external: those of both that came from outside, or went there.
+    - internal: messages from account to account that arrived.
+    - value: nanoton, what these brought.
+    - gas_used: gas of the transactions, with the exchange of gas and fees undone
+      (`undo_gas_exchange`).
     - total_fees: nanoton, what validators collected in these transactions.
 
     A message from account to account is in the frames twice, where it is sent and where it
-    arrives; `internal` and `value` count it where it arrives, and so once. Without messages all
-    that is about them is null.
+    arrives; `internal` and `value` count it once, where it arrives. Without messages all columns
+    about them are null.
+
+    Raises
+    ------
+    OverflowError
+        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
+        their own with the same message, when the frame is computed.
 
     Examples
     --------
@@ -115,7 +125,7 @@ def _with_gas_used(rows: Frame) -> Frame:
 
 
 def _with_traffic(rows: Frame, messages: Frame) -> Frame:
-    """Add to transactions what came and went with their messages."""
+    """Add to transactions what their messages brought and took."""
     traffic = sums.add_up(
         engines.by_row(messages, _counted),
         ["tx_hash"],
@@ -154,28 +164,38 @@ def flows(
     by: str | Sequence[str] = ("source", "destination"),
     wide: bool = False,
 ) -> AnyFrame:
-    """Add up who sends how much to whom.
+    """Add up how much is sent from account to account.
 
     Parameters
     ----------
     messages
-        A frame of any engine; the lake's as well as ours. `FLOWS` names the columns.
+        A frame of any engine, of our table or of the public lake, or a `Blocks`. `FLOWS` names the
+        columns.
     by
-        Columns to group by: of messages (source, destination, opcode, trace_id, …), or "hour" and
-        "day", UTC, at which they were sent. Not those of the transaction at one end of them.
+        Columns to group by: of messages (source, destination, opcode, trace_id, …); or "hour",
+        "day", "week" (from Monday) and "month", UTC, of the time they were sent. Not the columns of
+        the transaction at one end of a message. An empty list is one group.
+    wide
+        Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
     Returns
     -------
-    A frame of the same engine, a row a group, the largest value first:
+    A frame of the same engine with a row for each group, the largest value first:
 
     - the columns of `by`. Opcodes are unsigned.
-    - messages: how many.
-    - value: nanoton they carried. decimal128(38, 0), for it may be more than int64 holds.
-    - bounced: how many more were messages that came back.
-    - bounced_value: nanoton they carried; the same.
+    - messages: number of messages that did not bounce.
+    - value: nanoton that they carried.
+    - bounced: number of further messages, which came back.
+    - bounced_value: nanoton that those carried.
 
-    Each message counts once, whether the frame has it as sent, as arrived, or both. External
-    messages are left out: they carry no value, and have nobody at the other end.
+    Each message counts once, whether the frame has it as sent, as arrived, or as both. External
+    messages are left out: they carry no value, and only one end of them is an account.
+
+    Raises
+    ------
+    OverflowError
+        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
+        their own with the same message, when the frame is computed.
 
     Examples
     --------
@@ -216,7 +236,7 @@ def flows(
 
 
 def _told_apart(rows: Frame) -> Frame:
-    """Give messages that bounced columns of their own."""
+    """Count and add up messages that bounced apart from the others."""
     back, none = nw.col("bounced").fill_null(value=False), nw.lit(0)
     value = nw.col("value").fill_null(0)
     return rows.with_columns(

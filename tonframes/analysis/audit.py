@@ -1,4 +1,4 @@
-"""Do the numbers add up? The audit to run before any other question."""
+"""Whether fees and balances add up: to be checked before any other question."""
 
 from __future__ import annotations
 
@@ -52,37 +52,38 @@ def check_fees(
     *,
     prices: Iterable[Prices] | None = None,
 ) -> AnyFrame:
-    """Judge each transaction by whether its fees add up.
+    """Check whether the fees of each transaction add up.
 
     Parameters
     ----------
     transactions
-        A frame of any engine.
+        A frame of any engine, or a `Blocks`, which brings its messages.
     messages
         The messages of the same transactions, a frame of pandas, polars or pyarrow. With them,
         and with the extra `boc`, the fee for importing an external message is computed from the
         message and compared. Needs body or body_boc.
     prices
-        The rows of the price history to compute by.
+        The price history: yours, if the network is not mainnet or the prices have changed since.
+        None is `tonframes.network.prices.PRICES`, the history of mainnet.
 
     Returns
     -------
-    A frame of the same engine, a row a transaction (on pandas with the same index):
+    A frame of the same engine with a row for each transaction (on pandas with the same index):
 
-    - hash, account.
+    - hash, account: the transaction.
     - verdict: ok, unknown or violated.
-    - difference: nanoton that `total_fees` is above what the rules give; null where unknown.
-    - why: of what is not ok, the reason.
+    - difference: nanoton by which `total_fees` is larger than the rules give; null if unknown.
+    - why: the reason, where the verdict is not ok.
 
     Raises
     ------
     TypeError
-        `messages` of a lazy engine: bodies are read by Python, row by row.
+        `messages` of a lazy engine: Python reads the bodies row by row.
 
     Notes
     -----
     ``total_fees = storage + gas + action + bounce + import + due`` (transaction.cpp; see
-    `fee_breakdown`). Violated means that the data is wrong: on the chain it cannot be.
+    `fee_breakdown`). Violated means that the data is wrong: the chain follows the rule.
 
     Examples
     --------
@@ -103,7 +104,7 @@ def check_fees(
 
 
 def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
-    """Judge rows with the columns of `fee_breakdown`, and `expected` if there are `imports`."""
+    """Check rows with the columns of `fee_breakdown`, and `expected` if there are `imports`."""
     off = nw.col("residual")
     rows = rows.with_columns(fee=nw.col("import"))
     external = nw.col("external") & (nw.col("fee") != 0)
@@ -111,7 +112,7 @@ def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
     if imports:
         off = nw.when(external).then(nw.col("fee") - nw.col("expected")).otherwise(off)
         known = nw.col("complete") & ~(external & nw.col("expected").is_null())
-    # Less than nothing cannot have been paid, whatever the message was.
+    # A negative fee cannot have been paid, whatever the message was.
     off = nw.when(nw.col("fee") < 0).then(nw.col("fee")).otherwise(off)
     known = known | (nw.col("fee") < 0).fill_null(value=False)
     return (
@@ -139,7 +140,7 @@ def _judged(rows: Frame, off: nw.Expr, known: nw.Expr) -> Frame:
 
 
 def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
-    """Compute import fees: of each external message the possible one nearest to what was paid."""
+    """Compute the import fee of each external message: the possible one nearest to the one paid."""
     here = set(intake.columns_of(messages, "check_fees", MESSAGES))
     body, init = (
         ("body_boc", "init_state_boc") if "body_boc" in here else ("body", "init_state_body")
@@ -204,23 +205,23 @@ def _nearest(
 
 
 def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> AnyFrame:
-    """Judge each account's chain of transactions by whether no nanoton appears or vanishes.
+    """Check that no nanoton appears or vanishes in each account's chain of transactions.
 
     Parameters
     ----------
     transactions, messages
-        Frames of one engine, any.
+        Two frames of one engine, or a `Blocks` in place of both.
 
     Returns
     -------
-    A frame of the same engine, a row a transaction:
+    A frame of the same engine with a row for each transaction:
 
-    - hash, account, lt.
+    - hash, account, lt: the transaction.
     - verdict: ok, unknown or violated.
-    - difference: nanoton that the balance after is above what it should be; null where unknown.
-    - why: of what is not ok, the reason.
-    - chain: how many transactions are judged together. A service knows a balance once a block:
-      what an account did within one block can only be judged as a whole, and its transactions
+    - difference: nanoton by which the balance after is larger than it should be; null if unknown.
+    - why: the reason, where the verdict is not ok.
+    - chain: number of transactions that are checked together. A service knows a balance once a
+      block: several transactions of an account in one block can only be checked as a whole, and
       share verdict and difference.
 
     Notes
@@ -230,9 +231,9 @@ def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> 
         before + value in + ihr_fee in = after + sum of out (value + fwd_fee + ihr_fee)
                                          + total_fees + burned
 
-    From the first balance known before to the next one known after, over transactions linked by
-    prev_trans_hash. An unknown balance is 0 only of an account that does not exist. Burned is
-    what was sent to -1:FFFF…FFFF. Extra currencies are not looked at.
+    The check goes from the first balance known before to the next one known after, over
+    transactions linked by prev_trans_hash. An unknown balance counts as 0 only for an account that
+    does not exist. Burned is what was sent to -1:FFFF…FFFF. Extra currencies are not checked.
 
     Examples
     --------
@@ -263,7 +264,7 @@ def _with_flow(rows: Frame) -> Frame:
     incoming = nw.col("direction") == "in"
     gained = carried - nw.col("fwd_fee").fill_null(0)
     return rows.with_columns(
-        # An external message out carries nothing; what it cost is in the action fees.
+        # An external message out carries no value; what it cost is in the action fees.
         flow=nw.when(incoming).then(gained).otherwise(nw.lit(0) - carried),
         ins=one_if(incoming),
         outs=one_if(~incoming),
@@ -271,7 +272,7 @@ def _with_flow(rows: Frame) -> Frame:
 
 
 def _with_change(rows: Frame) -> Frame:
-    """Add what each transaction did to the balance; null where messages are missing."""
+    """Add by how much each transaction changed the balance; null where messages are missing."""
     none = nw.lit(0)
     sent = nw.when(nw.col("action_success")).then(nw.col("action_msgs_created")).otherwise(none)
     bounced = one_if(nw.col("bounce") == "ok")
@@ -300,7 +301,7 @@ def _balance(when: str, status: str) -> nw.Expr:
 
 
 def _with_chains(rows: Frame) -> Frame:
-    """Count off the chains of an account, and add up what happened in each."""
+    """Add the number of each chain of an account, and what happened in it."""
     rows = engines.with_previous(rows, ["hash", "known_after"], "account", "lt")
     linked = nw.col("previous_hash") == nw.col("prev_trans_hash")
     goes_on = linked & (nw.col("previous_known_after") == 0) & nw.col("before").is_null()

@@ -49,8 +49,8 @@ def made_of(table: pa.Table, like: Frame) -> Frame:
 def by_row(frame: Frame, step: Step) -> Frame:
     """Run a step that looks at each row by itself, and keeps every row in its place.
 
-    On pandas and Dask pyarrow runs it: it takes a third of the time, and knows what a null is.
-    Every column of the result is the step's, with the dtype that `dtype_of` chooses.
+    On pandas and Dask it runs on pyarrow: that takes a third of the time, and knows nulls.
+    Every column of the result comes from the step, with the dtype that `dtype_of` chooses.
     """
     if frame.implementation.is_pandas():
         return lazy(_rows_on_arrow(frame.to_native(), step))
@@ -74,8 +74,8 @@ def replace(frame: Frame, step: Step, *, reads: Sequence[str], writes: Sequence[
 
 def by_partition(native: Any, work: Callable[[pd.DataFrame], pd.DataFrame]) -> Frame:
     """Run work on each partition of a Dask frame."""
-    # On a frame without rows: so Dask learns of the columns to come. It has no other name for it.
-    empty = work(native._meta)  # noqa: SLF001
+    # Dask must know the columns of the result: they are those of the work on a frame without rows.
+    empty = work(native._meta)  # noqa: SLF001 - Dask has no public name for it
     return lazy(native.map_partitions(work, meta=empty))
 
 
@@ -125,8 +125,8 @@ def _replaced(frame: pd.DataFrame, step: Step, reads: list[str], writes: list[st
 def by_group(frame: Frame, by: Sequence[str], step: Step) -> Frame:
     """Run a step that looks at groups of rows, each by itself: it may use windows.
 
-    On pyarrow and Dask, which have none, pandas runs it: on Dask partition by partition, with
-    all rows of a group in one.
+    pyarrow and Dask have no windows, so there it runs on pandas: on Dask by partition, with all
+    rows of a group in the same one.
     """
     if frame.implementation.is_pandas():
         return lazy(_groups_on_pandas(frame.to_native(), step))
@@ -196,8 +196,8 @@ def beside(
 ) -> nw.DataFrame[Any] | Frame:
     """Add columns that a step makes of a column of text by a join.
 
-    A frame in memory keeps its order, its index and the dtypes of its other columns, which a join
-    does not: nothing but the text goes through it.
+    A frame in memory keeps its order, its index and the dtypes of its other columns. A join would
+    not keep them, so only the text goes through it.
     """
     if isinstance(frame, nw.LazyFrame):
         return step(frame)

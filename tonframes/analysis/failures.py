@@ -1,4 +1,4 @@
-"""Why transactions failed, what that cost, and what money it left where it was not meant to be."""
+"""Why transactions failed, what that cost, and how much money stayed with the wrong account."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ FAILURES = (
     "bounce_fwd_fees",
 )
 
-#: What `failures` says of a transaction that `failure_summary` can group by.
+#: Columns of `failures` that `failure_summary` can group by.
 OWN = ("phase", "code", "name", "meaning", "bounce")
 
 SKIPPED, COMPUTE, ACTION = "skipped", "compute", "action"
@@ -54,54 +54,55 @@ _AMOUNTS = ("cost", "stuck")
 
 
 def failures(transactions: AnyFrame) -> AnyFrame:
-    """List the transactions that did not do what they were asked to, and say why.
+    """List the transactions that did not do what they should, and why.
 
     Parameters
     ----------
     transactions
-        A frame of any engine; the lake's as well as ours. `FAILURES` names the columns.
+        A frame of any engine, of our tables or of the public lake, or a `Blocks`. `FAILURES` names
+        the columns.
 
     Returns
     -------
-    A frame of the same engine, a row a transaction (on pandas with its index): every one that was
-    `aborted`, and two kinds that were not.
+    A frame of the same engine with a row for each transaction (on pandas with its index) that was
+    `aborted`, and for two kinds that were not.
 
     - hash, account, lt, now: the transaction.
     - phase: where it failed, or what happened instead:
 
       - skipped: the contract was not run; `name` is the reason.
       - compute: the run failed; `code` is the exit code.
-      - action: what the run wanted could not be done; `code` is the result code.
-      - committed: the run failed, with the exit code `code`, after it had made its work final by
-        COMMIT. That stands, messages too: the network counts it as a success.
-      - ignored: all went well, but messages that could not be sent were left out, as the contract
-        had asked by mode +2, and wallets do. A payment of more than a wallet has ends like this.
-        The network counts it as a success, and does not record what the matter was.
-      - deposit: coins came to an address that has no contract yet, sent so as not to come back.
-        The network calls that `aborted`, for it found nothing to run; nobody has failed.
-      - null: aborted, and the phases that would say why are not there.
-    - code: exit code or result code. The same number means one thing as the one, and another as
-      the other.
-    - name, meaning: of code or reason (`tonframes.network.codes`).
-    - result_arg: of phase action: which action failed, from 0.
-    - no_funds: of phase action: whether for want of money.
-    - bounce: `ok`, what was left of the value went back; `nofunds`, it should have, but was less
-      than that costs, and stayed; `none`, nothing was to go back.
-    - cost: nanoton of fees: `total_fees`, and what left with the bounce for forwarding it. The
-      same of other messages is not in it; only committed and ignored have any (`fee_summary`).
-    - stuck: nanoton that came and stayed with the account for nothing: what was credited, less
-      the fees of this transaction but for rent. 0 after a bounce, and of committed, ignored and
-      deposit, where the money is where somebody wanted it. Of external messages 0: they bring none.
+      - action: an action of the run could not be carried out; `code` is the result code.
+      - committed: the run failed with the exit code `code`, but after COMMIT had made its work
+        final. The work stands, messages included: the network counts it as a success.
+      - ignored: the run succeeded, but messages that could not be sent were left out, as the
+        contract had asked by mode +2. Wallets do that. A payment of more than a wallet has ends
+        like this. The network counts it as a success, and does not record the reason.
+      - deposit: coins came to an address without a contract, sent so as not to come back. The
+        network calls that `aborted`, for it found nothing to run. Nothing has failed.
+      - null: aborted, and the phases that would say why are missing.
+    - code: exit code or result code. A number does not mean the same as the one and as the other.
+    - name, meaning: name and meaning of the code or reason (`tonframes.network.codes`).
+    - result_arg: of phase action: the index of the action that failed, from 0.
+    - no_funds: of phase action: whether it failed for want of money.
+    - bounce: `ok`: what was left of the value went back; `nofunds`: it should have gone back, but
+      did not pay for the way, and stayed; `none`: nothing was to go back.
+    - cost: nanoton, `total_fees` and what left with the bounce for forwarding it. The forwarding
+      fees of other messages are not in it; only committed and ignored have any (`fee_summary`).
+    - stuck: nanoton that came with the message and stayed with the account for nothing: the
+      credit less the fees of this transaction, except rent. 0 after a bounce; 0 for committed,
+      ignored and deposit, where the money is where it should be; 0 for external messages, which
+      bring none.
 
     Notes
     -----
     A bounced value is what gas, fines and forwarding leave of the credit (transaction.cpp,
     prepare_bounce_phase), so none of it is stuck. A failure without a bounce sends nothing: the
-    balance changes by the credit less `total_fees`, and `stuck` is by how much it has grown, rent
-    apart. Rent that the account owed may have been paid of it.
+    balance changes by the credit less `total_fees`, and `stuck` is how much it has grown, apart
+    from rent. Rent that the account owed may have been paid from it.
 
     Values of a nanoton, which notifications and advertisements carry, buy no gas: on most wallets
-    they end as skipped, no_gas, without a bounce, as their senders knew.
+    they end as skipped, no_gas, without a bounce, as their senders expect.
 
     Examples
     --------
@@ -126,12 +127,12 @@ def _shown(rows: Frame) -> Frame:
 
 
 def _explained(rows: Frame) -> Frame:
-    """Say of each transaction what happened, whether it is `listed`, and whether it `failed`."""
+    """Add what happened to each transaction, whether it is `listed`, and whether it `failed`."""
     rows = rows.with_columns(phase=_phase(), bounce=nw.col("bounce").fill_null("none"))
     phase = nw.col("phase")
     ran = phase.is_in([COMPUTE, COMMITTED])
     exit_code = nw.when(ran).then(nw.col("compute_exit_code"))
-    # Where nothing bounced, total_fees are rent, old debt, and what the credit pays: gas, fines.
+    # If nothing bounced, total_fees are rent, old debt, and what the credit pays: gas and fines.
     debt = nw.col("storage_fees_collected") + nw.col("credit_due_fees_collected").fill_null(0)
     rows = rows.with_columns(
         listed=nw.col("aborted").fill_null(value=False) | ~phase.is_null(),
@@ -140,7 +141,7 @@ def _explained(rows: Frame) -> Frame:
         kept=nw.col("credit").fill_null(0) - (nw.col("total_fees") - debt),
         settled=(nw.col("bounce") == "ok") | phase.is_in([COMMITTED, IGNORED, DEPOSIT]),
     )
-    # Gas may be paid of the account's own: that of external messages always is.
+    # The account itself may pay for gas: for external messages it always does.
     nothing = nw.col("settled").fill_null(value=False) | (nw.col("kept") < 0)
     return rows.with_columns(
         failed=nw.col("listed") & (phase != DEPOSIT).fill_null(value=True),
@@ -149,7 +150,7 @@ def _explained(rows: Frame) -> Frame:
 
 
 def _phase() -> nw.Expr:
-    """Name what happened: the first condition that is known to hold decides."""
+    """Return the name of what happened: the first condition that holds decides."""
     exit_code = nw.col("compute_exit_code")
     conditions = {
         DEPOSIT: is_deposit(),
@@ -163,7 +164,7 @@ def _phase() -> nw.Expr:
 
 
 def _named(rows: Frame) -> Frame:
-    """Add `name` and `meaning`, each phase from a table of its own."""
+    """Add `name` and `meaning`: each phase has a table of its own."""
     phase, code, reason = nw.col("phase"), nw.col("code"), nw.col("skipped_reason")
     ran, acted = phase.is_in([COMPUTE, COMMITTED]), phase == ACTION
     skipped, ignored = phase.is_in([SKIPPED, DEPOSIT]), phase == IGNORED
@@ -198,30 +199,41 @@ def failure_summary(
     by: str | Sequence[str] = ("phase", "code"),
     wide: bool = False,
 ) -> AnyFrame:
-    """Count what failed in groups of transactions, and add up what that cost and left stuck.
+    """Count the failures of groups of transactions, and add up what they cost and left stuck.
 
-    Deposits are no failures, and are left out: `failures` lists them.
+    Deposits are not failures and are left out: `failures` lists them.
 
     Parameters
     ----------
     transactions, messages
-        Frames of one engine. Messages are needed where columns of theirs are grouped by.
+        Frames of one engine, or a `Blocks` in place of both. Messages are only needed to group by
+        their columns.
     by
-        Columns to group by: phase, code, name, meaning and bounce of `failures`; or columns of
-        transactions (account, account_state_code_hash_before, …), of messages, then those of the
-        message that each transaction was run by (opcode, source, …), or "hour" and "day", UTC.
+        Columns to group by: phase, code, name, meaning and bounce of `failures`; columns of
+        transactions (account, account_state_code_hash_before, …); of messages (opcode, source, …),
+        then of the message that ran each transaction; or "hour", "day", "week" (from Monday) and
+        "month", UTC. An empty list is one group.
+    wide
+        Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
     Returns
     -------
-    A frame of the same engine, a row a group in which something failed, the most frequent first:
+    A frame of the same engine with a row for each group in which something failed, the most
+    failures first:
 
-    - the columns of `by`; and with phase and code their name and meaning.
-    - failures: how many.
-    - rate: part of all transactions, 0 to 1: of those that are the same in the columns of `by`
-      other than those of `failures`, so with ``by=["opcode", "phase"]`` of all with that opcode.
-    - accounts: how many accounts failed so.
-    - cost: nanoton, the sum of that of `failures`.
-    - stuck: nanoton, the same; decimal128(38, 0), for it may be more than int64 holds.
+    - the columns of `by`; phase and code come with their name and meaning.
+    - failures: number of failed transactions.
+    - rate: part of all transactions, 0 to 1. All are those with the same values in the columns of
+      `by` that are not columns of `failures`: with ``by=["opcode", "phase"]``, the same opcode.
+    - accounts: number of accounts that failed so.
+    - cost: nanoton, the sum of `cost` of `failures`.
+    - stuck: nanoton, the sum of `stuck` of `failures`.
+
+    Raises
+    ------
+    OverflowError
+        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
+        their own with the same message, when the frame is computed.
 
     Examples
     --------
@@ -253,7 +265,7 @@ def failure_summary(
 
 
 def _grouped(rows: Frame, others: Sequence[str]) -> Frame:
-    """Keep of transactions that have not failed nothing but the groups that they are in."""
+    """Select what is grouped by and added up; null for transactions that have not failed."""
     failed = nw.col("failed")
     own = [name for name in ("account", *OWN) if name not in others]
     return _named(rows).select(

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from tonframes.analysis.engines import AnyFrame, Frame
 
-#: The parts of `total_fees` that stand in columns of their own, by the name that
-#: `fee_breakdown` has for them. `action_total_fwd_fees` is no part: it overlaps the action fees.
+#: The parts of `total_fees` that have columns of their own, by their names in `fee_breakdown`.
+#: `action_total_fwd_fees` is not a part: it overlaps the action fees.
 PARTS = {
     "storage": "storage_fees_collected",
     "gas": "compute_gas_fees",
@@ -48,15 +48,15 @@ BREAKDOWN = (
 )
 
 # Mainnet's global versions (GlobalVersions.md; transaction.cpp, prepare_action_phase): version 4
-# came on 20 December 2023, version 10 on 7 May 2025. The hours are not on record: the seconds are
-# those of the end of the day, and before them the sum decides where it can.
+# came on 20 December 2023, version 10 on 7 May 2025. The hours are not on record. So these are the
+# seconds at the end of the day, and before them the sum decides where it can.
 _VERSION_4 = 1_703_116_800
 _VERSION_10 = 1_746_662_400
 _STATE_TOO_BIG = 50
 
 
 def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
-    """Take the fees of each transaction apart.
+    """Split the fees of each transaction into their parts.
 
     ``total = storage + gas + action + bounce + import + due + residual``, in nanoton, on every
     row that is complete; and there ``residual`` is 0, or the row cannot be true (`check_fees`).
@@ -64,7 +64,8 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     Parameters
     ----------
     transactions
-        A frame of any engine; the lake's as well as ours. `BREAKDOWN` names the columns.
+        A frame of any engine, of our tables or of the public lake, or a `Blocks`. `BREAKDOWN`
+        names the columns.
 
     Returns
     -------
@@ -72,19 +73,19 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
 
     - hash: the transaction.
     - storage: rent collected.
-    - gas: fee of the compute phase; the exchange of gas and fees undone (`undo_gas_exchange`).
-    - action: share of the forwarding fees collected here, and fines. What the sender pays on top
-      stands in the messages: `fee_summary`.
-    - bounce: the same of the message that bounced.
-    - import: of a transaction that an external message began, what no phase accounts for: the fee
-      for importing that message. No field of the service holds it; the `import_fee` of a message
-      is what its sender declared, and the network ignores it. `check_fees` recomputes it from
-      the message.
+    - gas: fee of the compute phase, with the exchange of gas and fees undone
+      (`undo_gas_exchange`).
+    - action: the part of the forwarding fees that is collected here, and fines. The other part
+      travels with the messages: `fee_summary` adds it.
+    - bounce: the same part for the message that bounced.
+    - import: the fee for importing the external message that began the transaction: what no
+      phase accounts for. No field of the service holds it. The `import_fee` of a message is what
+      its sender declared, and the network ignores it. `check_fees` recomputes it from the message.
     - due: old storage debt collected; 0 in all of history.
     - total: `total_fees`.
     - residual: total less all parts.
-    - complete: every phase that the transaction must have had is there. Where not, what is
-      unknown is null, import and residual too.
+    - complete: every phase that the transaction must have had is there. If not, the parts that
+      are unknown are null, and so are import and residual.
 
     Notes
     -----
@@ -113,7 +114,7 @@ def _shown(rows: Frame) -> Frame:
 
 def taken_apart(rows: Frame) -> Frame:
     """Add the columns of `fee_breakdown` to rows that hold those of `BREAKDOWN`."""
-    # Most engines work expression by expression: what is used twice is best made a column.
+    # Most engines evaluate an expression as often as it is written: columns save that.
     external, rest = nw.col("external"), nw.col("rest")
     skipped = nw.col("compute_skipped").fill_null(value=False)
     failed = ~nw.col("compute_success")
@@ -158,34 +159,46 @@ def fee_summary(
     by: str | Sequence[str] = (),
     wide: bool = False,
 ) -> AnyFrame:
-    """Add up what groups of transactions cost, and whom.
+    """Add up what groups of transactions cost.
 
     Parameters
     ----------
     transactions, messages
-        Frames of one engine. The messages of all the transactions must be there.
+        Two frames of one engine, or a `Blocks` in place of both. The messages of all the
+        transactions must be there.
     by
         Columns to group by: of transactions (account, descr, compute_exit_code, trace_id,
-        account_state_code_hash_before, …), of messages, then those of the message that each
-        transaction was run by (opcode, source, …), or "hour" and "day", UTC.
+        account_state_code_hash_before, …); of messages (opcode, source, …), then of the message
+        that ran each transaction; or "hour", "day", "week" (from Monday) and "month", UTC. An
+        empty list is one group.
+    wide
+        Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
     Returns
     -------
-    A frame of the same engine, a row a group, the dearest first; all in nanoton but for `share`:
+    A frame of the same engine with a row for each group, the largest cost first. Amounts are in
+    nanoton.
 
     - the columns of `by`.
-    - transactions: how many.
+    - transactions: number of transactions.
     - storage, gas, action, bounce, import, due: as in `fee_breakdown`.
-    - residual: what is violated; 0 in true data.
-    - unknown: what transactions with phases missing leave unaccounted for.
+    - residual: fees that violate the rules; 0 in true data.
+    - unknown: fees of transactions with phases missing, as far as the phases that are there do
+      not explain them.
     - total_fees: the sum of all these: what validators collected in these transactions.
     - fwd_fees: what left with the messages that they sent, for the validators who import them.
-    - cost: total_fees and fwd_fees, what the accounts paid for it all.
+    - cost: total_fees and fwd_fees: what the accounts paid.
     - share: part of the cost of all groups, 0 to 1; null where nothing was paid.
+
+    Raises
+    ------
+    OverflowError
+        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
+        their own with the same message, when the frame is computed.
 
     Notes
     -----
-    Other figures in circulation, on the sample, beside the cost:
+    Other figures that are in use, on the sample, beside the cost:
 
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
@@ -209,12 +222,12 @@ def fee_summary(
     2,374,294,503  113.66%  total_fees + fwd_fee of all messages
     2,234,447,678  106.96%  total_fees + action_total_fwd_fees
 
-    The first is "Total fee" of explorers (tonviewer): what is collected here, and not what the
+    The first is "Total fee" of explorers (tonviewer): what is collected here, without what the
     sender paid on top. The third is what ton-analyst sums on Dune: what the receivers' blocks
-    collected, which over all of a trace is the same and at the border of a range is not. The
-    fourth is Dune's metrics_ton_gas_fees_daily, which has no filter by direction: each internal
-    message is there twice. The last adds an explorer's "Fwd. fee", of which a third is in
-    total_fees already, and counts messages of failed action phases that were never sent.
+    collected. Over a whole trace that is the same, at the ends of a range it is not. The fourth is
+    Dune's metrics_ton_gas_fees_daily, which does not filter by direction: each internal message
+    counts twice. The last adds an explorer's "Fwd. fee". A third of it is in total_fees already,
+    and it counts messages of failed action phases, which were never sent.
     """
     messages = intake.paired("fee_summary", transactions, messages)
     rows, keys = take_grouped(
@@ -247,24 +260,24 @@ def _with_cost(groups: Frame) -> Frame:
 
 
 def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame:
-    """Give gas and its fees as they are on the chain.
+    """Restore gas and its fees as they are on the chain.
 
     Deployed services (ton-index-go since 1.2.1, scan_common.go) exchange `gas_fees` and `gas_used`
-    where the fees are less than the gas, to repair rows of the past. That is true of special
-    masterchain accounts, whose gas is free: they come with fees and without gas. Executed steps
-    use gas, so the exchanged form cannot be a true one. The helpers of this package undo it
-    themselves; call this before arithmetic of your own.
+    where the fees are less than the gas, to repair rows of the past. Special masterchain
+    accounts meet that condition too, for their gas is free: they come with fees and without gas.
+    Executed steps use gas, so the exchanged form cannot be true. The functions of this package
+    undo the exchange themselves; call this before calculations of your own.
 
     Parameters
     ----------
     transactions
-        A frame of any engine. Needs block_workchain, compute_gas_used, compute_gas_fees and
-        compute_vm_steps.
+        A frame of any engine, or a `Blocks`. Needs block_workchain, compute_gas_used,
+        compute_gas_fees and compute_vm_steps.
 
     Returns
     -------
-    A new frame with the same columns; only compute_gas_used and compute_gas_fees of exchanged rows
-    differ.
+    A new frame with the same columns. Only compute_gas_used and compute_gas_fees of exchanged rows
+    are different.
 
     Examples
     --------

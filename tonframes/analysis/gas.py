@@ -1,4 +1,4 @@
-"""What transactions used of gas, what that cost, and by which prices."""
+"""How much gas transactions used, what it cost, and at which prices."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from tonframes.analysis.engines import AnyFrame, Frame
     from tonframes.network.prices import Prices
 
-#: What `gas_summary` reads, and nearly all of what the others here do.
+#: What `gas_summary` reads, and most of what the other functions here read.
 GAS = (
     "hash",
     "block_workchain",
@@ -46,46 +46,54 @@ def gas_summary(
     by: str | Sequence[str] = (),
     wide: bool = False,
 ) -> AnyFrame:
-    """Show what groups of transactions use of gas, and what that costs.
+    """Summarize how much gas groups of transactions use, and what it costs.
 
     Parameters
     ----------
     transactions, messages
-        Frames of one engine, of any; the lake's as well as ours. `GAS` names the columns. Messages
-        are needed where columns of theirs are grouped by.
+        Frames of one engine, of our tables or of the public lake, or a `Blocks` in place of both.
+        `GAS` names the columns. Messages are only needed to group by their columns.
     by
-        Columns to group by: of transactions (account_state_code_hash_before, account, …), of
-        messages, then those of the message that each transaction was run by (opcode, …), or "hour"
-        and "day", UTC. None at all is one group.
+        Columns to group by: of transactions (account_state_code_hash_before, account, …); of
+        messages (opcode, …), then of the message that ran each transaction; or "hour", "day",
+        "week" (from Monday) and "month", UTC. An empty list is one group.
+    wide
+        Return sums as decimal128(38, 0), which hold any sum, and not as int64.
 
     Returns
     -------
-    A frame of the same engine, a row a group, the dearest first; the exchange of gas and fees
-    undone (`undo_gas_exchange`):
+    A frame of the same engine with a row for each group, the largest gas_fees first. The exchange
+    of gas and fees is undone (`undo_gas_exchange`).
 
     - the columns of `by`.
-    - transactions: how many.
-    - calls: in how many of them the contract was run.
-    - skipped: in how many the compute phase was skipped. Of the rest nothing is known.
-    - free: how many of the calls were of special accounts, whose gas costs nothing.
-    - gas_used: gas, of all calls together.
+    - transactions: number of transactions.
+    - calls: transactions in which the contract was run.
+    - skipped: transactions of which the compute phase was skipped. Nothing is known of the rest.
+    - free: calls of special accounts, whose gas is free.
+    - gas_used: gas of all calls.
     - gas_mean, gas_median, gas_p95, gas_max: gas of one call. Median and 95th percentile are by
-      nearest rank: the least gas that so many of the calls did not exceed.
-    - gas_fees: nanoton, what that gas cost.
-    - price_per_gas: nanoton, gas_fees by gas_used.
-    - limit_use_max: how near any call came to the network's limit for one transaction: its gas by
-      `tonframes.network.prices.GAS_LIMIT`. Special accounts have another limit, and are left out.
-      Above 1 are only the few wallets that the node exempted until 1 March 2025.
+      nearest rank: the smallest gas that so many of the calls did not exceed.
+    - gas_fees: nanoton, what the gas cost.
+    - price_per_gas: nanoton, gas_fees divided by gas_used.
+    - limit_use_max: the largest gas of a call, divided by the network's limit for one transaction,
+      `tonframes.network.prices.GAS_LIMIT`. Special accounts have another limit and are left out.
+      Only the few wallets that the node exempted until 1 March 2025 are above 1.
     - vm_steps: steps of the virtual machine.
-    - gas_per_step: gas_used by vm_steps.
+    - gas_per_step: gas_used divided by vm_steps.
 
-    Ratios and means are null where there is nothing to divide by.
+    Ratios and means are null where the divisor is 0.
+
+    Raises
+    ------
+    OverflowError
+        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
+        their own with the same message, when the frame is computed.
 
     Notes
     -----
-    Why not gas_used by gas_limit: what is recorded as `compute_gas_limit` is what the message's
-    value bought, 0 of an external message. A contract that accepts raises it to what its balance
-    buys, at most the network's limit, and that is recorded nowhere.
+    Gas is not divided by `compute_gas_limit`: that is the gas that the message's value bought, 0
+    for an external message. A contract that accepts the message raises the limit to what its
+    balance buys, at most the network's limit. No field records that.
 
     Prices were cut in April 2024 and in April 2026: across those dates compare gas, not fees.
 
@@ -108,7 +116,7 @@ def gas_summary(
     )
     grouping = keys or [sums.ALL]
     rows = engines.by_row(rows, _counted)
-    # How often each gas occurs says all there is to say about a group, in far fewer rows.
+    # How often each amount of gas occurs is enough for every figure, in far fewer rows.
     counts = sums.add_up(rows, [*grouping, "gas"], sums=_COUNTS, amounts=_AMOUNTS)
     counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
     counts = engines.by_row(counts, _measured)
@@ -144,14 +152,14 @@ def _with_gas(rows: Frame) -> Frame:
         skipped=nw.col("compute_skipped").fill_null(value=False)
     )
     rows = rows.with_columns(gas=nw.when(~nw.col("skipped")).then(nw.col("compute_gas_used")))
-    # The list of special accounts changes: their fee tells them, which nobody else is let off.
+    # The list of special accounts changes. They are recognized by their fee: all others pay one.
     free = (nw.col("block_workchain") == -1) & (nw.col("compute_gas_fees") == 0)
     ran = ~nw.col("gas").is_null()
     return rows.with_columns(free=(free & ran).fill_null(value=False))
 
 
 def _ranked(counts: Frame, keys: Sequence[str]) -> Frame:
-    """Add how many calls the group has, `of`, and how many have used so much or less, `up_to`."""
+    """Add the number of calls of the group, `of`, and of those with at most this gas, `up_to`."""
     calls = nw.col("calls")
     return counts.with_columns(
         of=calls.sum().over(keys), up_to=calls.cum_sum().over(keys, order_by="gas")
@@ -191,30 +199,29 @@ def gas_outliers(
     Parameters
     ----------
     transactions, messages
-        As for `gas_summary`; of transactions, account, lt and now are needed besides.
+        As for `gas_summary`. Of transactions, account, lt and now are needed too.
     by
-        What makes calls alike, as for `gas_summary`: by default that they ran the same code, and
-        both for a message from outside or both not, for gas is lent to those from outside alone.
-        For a contract that knows its messages by opcode,
+        Columns whose values calls of one kind have in common, as for `gas_summary`. The default is
+        the code, and whether the message came from outside: gas is lent to external messages only.
+        For a contract that distinguishes messages by opcode,
         ``["account_state_code_hash_before", "opcode"]`` is better.
     factor
-        How many times the median is far.
+        Calls with more gas than this many times the median are returned.
     min_calls
-        Groups of fewer calls have nothing usual, and are left out. So are calls of which the code
-        is not known, where that is grouped by: where a block has several transactions of an
-        account, the service knows the states between them by hash alone; and calls that deployed
-        their contract.
+        Groups with fewer calls are left out. So are calls whose code is unknown, if the code is
+        grouped by: calls that deployed their contract, and calls between other transactions of
+        the same account in one block, for the service knows those states by hash only.
 
     Returns
     -------
-    A frame of the same engine, a row a call, the farthest first:
+    A frame of the same engine with a row for each call, the largest ratio first:
 
     - hash, account, lt, now: the transaction.
     - the columns of `by`.
-    - gas_used: gas.
+    - gas_used: gas of the call.
     - gas_median: gas, the median of its group by nearest rank.
-    - ratio: gas_used by gas_median; null where that is 0, and then any gas is far.
-    - calls: how many its group has.
+    - ratio: gas_used divided by gas_median; null where that is 0, and then any gas is returned.
+    - calls: number of calls in its group.
 
     Raises
     ------
@@ -271,35 +278,37 @@ def gas_outliers(
 
 
 def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) -> AnyFrame:
-    """Tell by which prices each transaction paid for its gas.
+    """Find the prices at which each transaction paid for its gas.
 
     Parameters
     ----------
     transactions
-        A frame of any engine; the lake's as well as ours. `GAS` names the columns, and now.
+        A frame of any engine, of our tables or of the public lake, or a `Blocks`. `GAS` names the
+        columns; now is needed too.
     prices
-        The price history; yours, if the network is not mainnet or the prices have changed since.
+        The price history: yours, if the network is not mainnet or the prices have changed since.
+        None is `tonframes.network.prices.PRICES`, the history of mainnet.
 
     Returns
     -------
-    A frame of the same engine, a row a transaction (on pandas with its index):
+    A frame of the same engine with a row for each transaction (on pandas with its index):
 
     - hash: the transaction.
-    - price: name of the row by which its gas cost what it cost, to the nanoton.
+    - price: name of the row of the history that gives its gas fee, to the nanoton.
     - reason: why `price` is null:
 
       - skipped: the contract was not run.
       - free: gas of special accounts costs nothing.
       - none: no known price fits. The prices have changed, or it is another network.
-      - several: by the history given more than one row fits.
+      - several: more than one row of the history fits.
       - unknown: the compute phase is missing.
 
     Notes
     -----
-    The time does not decide: the block of a price change is not on record, and a shard follows the
-    masterchain block it refers to, so that neighbours may differ for a moment. Each row of the
-    account's workchain is tried. Only where several fit, those that were in force `now` go first.
-    Two rows of `PRICES` never fit the same fee: what is dearer is so for any gas.
+    The time alone does not decide: the block of a price change is not on record, and a shard
+    follows the masterchain block that it refers to, so that neighbours may differ for a moment.
+    Each row of the account's workchain is tried. If several fit, those in force `now` are
+    preferred. Two rows of `PRICES` never fit the same fee: the dearer one is dearer for any gas.
 
     Examples
     --------
@@ -316,7 +325,7 @@ def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) 
 
 
 def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
-    # Columns, for most engines work an expression out as often as it is written.
+    # Columns, because most engines evaluate an expression as often as it is written.
     merits = [f"merit_{place}" for place in range(len(prices))]
     rows = _with_gas(rows).with_columns(
         _merit(row).alias(merit) for row, merit in zip(prices, merits, strict=True)
@@ -333,7 +342,7 @@ def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
 
 
 def _merit(row: Prices) -> nw.Expr:
-    """Say how well a row of the history fits: 0 not, 1 by the fee, 2 by the time as well."""
+    """Return 0 if a row of the history does not give the fee, 1 if it does, 2 if in time too."""
     earliest = 0 if row.valid_from is None else row.valid_from
     latest = 2**62 if row.valid_until is None else row.valid_until
     in_force = (nw.col("now") >= earliest) & (nw.col("now") <= latest)
@@ -342,7 +351,7 @@ def _merit(row: Prices) -> nw.Expr:
 
 
 def _fits(row: Prices) -> nw.Expr:
-    """Ask whether the gas fee is the flat price and the rest rounded up, by products alone.
+    """Return whether the gas fee is the flat price and the rest rounded up, by products alone.
 
     Spark divides integers through a double: ``f == ceil(x / 2^16)`` is ``f * 2^16 >= x`` and
     ``(f - 1) * 2^16 < x``. Numbers too large for that are too large for the network.
@@ -360,7 +369,7 @@ def _within(name: str, most: int) -> nw.Expr:
 
 
 def _reason() -> nw.Expr:
-    """Say why there is no one price: the first of these that is so."""
+    """Return why there is not exactly one price: the first reason that holds."""
     lacking = nw.col("gas").is_null() | nw.col("compute_gas_fees").is_null()
     reasons = {
         "skipped": nw.col("skipped"),

@@ -1,4 +1,4 @@
-"""Groups of transactions: by columns of theirs, of the message they were run by, or by time."""
+"""Groups of transactions: by their columns, by those of the message that ran them, or by time."""
 
 from __future__ import annotations
 
@@ -58,10 +58,10 @@ def take_grouped(
     needs
         Columns of transactions that the helper reads.
     by
-        Columns of transactions; or of messages, then those of the message that each transaction
-        was run by; or `PERIODS`, UTC. Without any, all rows are one group.
+        Columns of transactions; or of messages, then of the message that ran each transaction; or
+        `PERIODS`, UTC. Without any, all rows are one group.
     figures
-        Columns of the result, which no group may be called.
+        Columns of the result: a key cannot have the name of one.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def take_grouped(
 
 
 def refuse_figures(helper: str, keys: Sequence[str], figures: Iterable[str]) -> None:
-    """Refuse a key that a column of the result is called."""
+    """Refuse a key that has the name of a column of the result."""
     here = set(figures)
     if taken := next((key for key in keys if key in here), None):
         raise ValueError(f"{helper} cannot group by {taken!r}: it is a figure of the result")

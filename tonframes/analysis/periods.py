@@ -43,7 +43,7 @@ def _with_month(frame: Frame, day: nw.Expr) -> Frame:
     Years are counted from March, so that a leap day is the last of its year: civil_from_days of
     https://howardhinnant.github.io/date_algorithms.html.
     """
-    # Columns, for most engines work an expression out as often as it is written.
+    # Columns, because most engines evaluate an expression as often as it is written.
     days, era, year, month = (nw.col(f"month_{name}") for name in ("days", "era", "year", "march"))
     frame = frame.with_columns(month_days=day + 719_468)  # since 0000-03-01
     frame = frame.with_columns(month_era=days - days // 146_097 * 146_097)  # day of 400 years

@@ -1,8 +1,8 @@
 """Sums of groups, exact on every engine.
 
-Sums of int64 wrap without a word on pandas, polars and pyarrow. So amounts are added up in two
-halves, whose sums fit int64 over nine billion rows; `whole` puts them together, or says which
-group's sum does not fit.
+Sums of int64 wrap silently on pandas, polars and pyarrow. So an amount is split into two halves,
+whose sums fit int64 for nine billion rows. `whole` puts the sums together, or raises an error that
+names the group whose sum does not fit.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def add_up(
     A row a group: the keys, the counts, `sums` and the halves of `amounts`.
     """
     keys = list(keys) or [ALL]
-    # First by account too: what is left to count are rows, which every engine adds up alike.
+    # First by account too. Then accounts are rows, which every engine counts in the same way.
     first = list(dict.fromkeys([*keys, "account"])) if accounts else keys
     added = [rows_as, *sums, *halves_of(amounts)]
     prepared = partial(_prepared, keys=first, rows_as=rows_as, sums=sums, amounts=amounts)
@@ -106,9 +106,9 @@ def with_share(frame: Frame, name: str) -> Frame:
 
 def halves(name: str) -> tuple[nw.Expr, nw.Expr]:
     """Split an amount, so that sums of both halves fit int64 over nine billion rows."""
-    # Any quotient will do that is near, for the difference makes up for it: Spark divides through
-    # a double, which may be off by one. For negative amounts it is the next larger one, or else
-    # the product may be less than int64 holds.
+    # The quotient need not be exact, for the difference makes up for it: Spark divides through a
+    # double, which may be off by one. For negative amounts it is one larger, so that the product
+    # always fits int64.
     amount = nw.col(name)
     high = amount // _BILLION + nw.when(amount < 0).then(nw.lit(1)).otherwise(nw.lit(0))
     high_name, low_name = halves_of([name])

@@ -1,4 +1,4 @@
-"""What traces cost: all that one message, or one tick of the network, has set going."""
+"""What traces cost: a trace is everything that one message, or one tick, has started."""
 
 from __future__ import annotations
 
@@ -50,50 +50,59 @@ _AMOUNTS = ("total_fees", "fwd_fees", "cost", "attached", "excesses")
 def trace_costs(
     transactions: AnyFrame, messages: AnyFrame | None = None, *, wide: bool = False
 ) -> AnyFrame:
-    """Add up what each trace cost, and what came of it.
+    """Add up what each trace cost, and what it did.
 
-    A trace is a first transaction and all that came of the messages it sent. The service names it
-    by the hash of that transaction.
+    A trace is a first transaction and all transactions that its messages led to. The service
+    names it by the hash of the first transaction.
 
     Parameters
     ----------
     transactions, messages
-        Frames of one engine, of any; the lake's as well as ours. `TRACES` and `TRACE_MESSAGES`
-        name the columns. The messages of all the transactions must be there. What has no trace_id
-        (services before 2024 gave none) is left out.
+        Two frames of one engine, of our tables or of the public lake, or a `Blocks` in place of
+        both. `TRACES` and `TRACE_MESSAGES` name the columns. The messages of all the transactions
+        must be there. Rows without a trace_id (services before 2024 gave none) are left out.
+    wide
+        Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
     Returns
     -------
-    A frame of the same engine, a row a trace, the dearest first; amounts in nanoton:
+    A frame of the same engine with a row for each trace, the largest cost first. Amounts are in
+    nanoton.
 
     - trace_id: hash of the first transaction.
-    - started_by, started_at: its account and unix second; null where it is not in the frame.
-    - complete: the frame holds all of the trace: the first transaction, the sender of every other
-      one, and the receiver of every message to an account. Where not, the other columns are
-      about the part that is there: most often the trace is cut by an end of the range.
-    - transactions, accounts: how many.
-    - depth: transactions one after the other, from the first to the last of the longest chain: 1
-      of a lone one.
-    - failures: aborted transactions, but for plain deposits to addresses without a contract: those
-      that `failures` lists as neither deposit, committed nor ignored.
+    - started_by, started_at: its account and unix second; null if it is not in the frame.
+    - complete: the frames hold the whole trace: the first transaction, the sender of every other
+      one, and the receiver of every message to an account. If not, the other columns are about
+      the part that is there: most often an end of the range cuts the trace.
+    - transactions, accounts: number of transactions, and of accounts that they are of.
+    - depth: transactions of the longest chain, from the first one on; 1 if it is the only one.
+    - failures: aborted transactions, without plain deposits to addresses that have no contract:
+      those that `failures` lists as neither deposit, committed nor ignored.
     - total_fees: what validators collected in these transactions.
-    - fwd_fees: what left with the messages that they sent. Each message counts where it is sent,
-      and so once.
-    - cost: total_fees and fwd_fees. The accounts of a complete trace have together lost just
-      this, but for what the first message brought along if it came from outside of the trace.
-    - attached: value of the messages that the first transaction sent; null where that is not in
-      the frame. decimal128(38, 0), for a sum may be more than int64 holds.
-    - excesses: value of the excesses (opcode 0xd53276db) that arrived at `started_by`; the same.
+    - fwd_fees: what left with the messages that they sent. Each message counts once, where it is
+      sent.
+    - cost: total_fees and fwd_fees. The accounts of a complete trace have lost this together,
+      apart from what the first message brought if it came from outside of the trace.
+    - attached: value of the messages that the first transaction sent; null if it is not in the
+      frame.
+    - excesses: value of the excesses (opcode 0xd53276db) that came back to `started_by`; null as
+      `attached` is.
+
+    Raises
+    ------
+    OverflowError
+        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
+        their own with the same message, when the frame is computed.
 
     Notes
     -----
-    Most traces begin with an external message, or a tick or tock. The first transaction of some
-    ran by an internal message that no account sent: the validators' fees, that the masterchain
-    brings to the elector.
+    Most traces begin with an external message, or with a tick or tock. Some begin with an internal
+    message that no account sent: it brings the validators' fees from the masterchain to the
+    elector.
 
     Polars, Dask and Spark find the depth in Python: Polars with the links of all traces in memory,
-    Spark and Dask with those of a partition, so that tonframes must be installed where their
-    workers run.
+    Spark and Dask with those of a partition. So tonframes must be installed where their workers
+    run.
 
     Examples
     --------
@@ -144,16 +153,16 @@ def _with_failures(rows: Frame) -> Frame:
 
 
 def _links(come: Frame, sent: Frame) -> Frame:
-    """Find of each transaction the one that sent the message it was run by."""
+    """Find for each transaction the one that sent its message."""
     senders = sent.select("msg_hash", parent="tx_hash", parent_lt="tx_lt")
     links = come.select("trace_id", "tx_hash", "tx_lt", "msg_hash").join(senders, on="msg_hash")
-    # Nothing is sent after it has come: what says so would send the search round in a circle.
+    # No message arrives before it is sent. Rows that say so would make the search endless.
     links = links.filter(nw.col("parent_lt") < nw.col("tx_lt"))
     return links.select("trace_id", "tx_hash", "parent")
 
 
 def _sent(messages: Frame) -> Frame:
-    """Add up what transactions sent, and apart from it what the first one sent."""
+    """Add up what all transactions sent, and what the first one sent."""
     return sums.add_up(
         engines.by_row(messages, _of_sent),
         ["trace_id"],
@@ -174,7 +183,7 @@ def _of_sent(messages: Frame) -> Frame:
 
 
 def _excesses(come: Frame, starts: Frame) -> Frame:
-    """Add up the excesses that came to the account that had begun."""
+    """Add up the excesses that came back to the account of the first transaction."""
     signed = EXCESSES - 2**32  # in the lake
     excesses = come.filter(nw.col("opcode").is_in([EXCESSES, signed]))
     excesses = excesses.select("trace_id", "destination", excesses="value")
@@ -184,7 +193,7 @@ def _excesses(come: Frame, starts: Frame) -> Frame:
 
 
 def _completed(traces: Frame) -> Frame:
-    """Say what is whole, and that there is nothing where nothing was found."""
+    """Add what is complete, and fill in 0 where nothing was found."""
     known = ~nw.col("started_by").is_null()
     fees = sums.halves_of(["fwd_fees"])
     traces = traces.with_columns(

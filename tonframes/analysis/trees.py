@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 def depths(links: Frame) -> Frame:
     """Count the transactions of the longest chain of each trace.
 
-    No number of joins does it for every trace, and plans of lazy engines double with each: so
-    engines differ. DuckDB has recursive queries; the others let Python see the rows.
+    No fixed number of joins is enough for every trace, and each join doubles the plan of a lazy
+    engine. So engines differ: DuckDB has recursive queries, the others pass the rows to Python.
 
     Parameters
     ----------
@@ -83,8 +83,8 @@ def _on_spark(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _on_pandas(links: pd.DataFrame) -> pd.DataFrame:
     hashes = pd.Index(links["tx_hash"])
     links, hashes = links[~hashes.duplicated()], hashes.unique()
-    # The row of the parent, -1 of a first transaction; and how many links are between. Each turn
-    # takes the parent's own: links jump by 1, 2, 4, 8, …
+    # For each row, the row of an ancestor (-1: there is none) and the number of links to it. Each
+    # turn goes on to the ancestor's own ancestor, so that links jump by 1, 2, 4, 8, …
     ahead, jumped = hashes.get_indexer(pd.Index(links["parent"])), np.ones(len(links), "int64")
     going = np.flatnonzero(ahead >= 0)
     while len(going):

@@ -249,7 +249,7 @@ def prices_at(
 
 
 def checked_prices(prices: Iterable[Prices] | None) -> tuple[Prices, ...]:
-    """Check that a price history is one; None is that of mainnet."""
+    """Check a price history; None is that of mainnet."""
     if prices is None:
         return PRICES
     rows = tuple(prices) if isinstance(prices, Iterable) else (prices,)

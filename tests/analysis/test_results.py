@@ -1,0 +1,93 @@
+"""Results: frames and docstrings have the declared columns, in order, with the declared dtypes."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+from pandas.testing import assert_series_equal
+
+import tonframes as tf
+from tonframes.analysis.result import BY
+from tonframes.analysis.results import RESULTS
+
+#: What each helper is called with, beside blocks, and the columns that it then groups by.
+CALLS = {
+    "fee_breakdown": ({}, []),
+    "fee_summary": ({"by": ["opcode", "month"]}, ["opcode", "month"]),
+    "check_fees": ({}, []),
+    "check_balances": ({}, []),
+    "gas_summary": ({"by": ["opcode", "hour"]}, ["opcode", "hour"]),
+    "gas_outliers": ({"by": ["opcode"], "factor": 1, "min_calls": 1}, ["opcode"]),
+    "price_of": ({}, []),
+    "failures": ({}, []),
+    "failure_summary": ({"by": ["account", "week"]}, ["account", "week"]),
+    "trace_costs": ({}, []),
+    "activity": ({"by": ["day", "account"]}, ["day", "account"]),
+    "flows": ({"by": ["source", "opcode"]}, ["source", "opcode"]),
+    "storage_rates": ({}, []),
+}
+
+
+@pytest.fixture(scope="module")
+def blocks():
+    return tf.parse_blocks(tf.synthetic_blocks(1, seed=3, transactions_per_block=60)[0])
+
+
+def test_every_result_is_of_a_public_function():
+    assert {*CALLS, "with_names"} == RESULTS.keys()
+    assert RESULTS.keys() <= set(tf.__all__)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_blocks_goes_in_place_of_two_frames(name, blocks):
+    options, _ = CALLS[name]
+    helper = getattr(tf, name)
+    parameters = inspect.signature(helper).parameters
+    frames = [blocks.messages if table == "messages" else blocks.transactions
+              for table in ("transactions", "messages") if table in parameters]  # fmt: skip
+    found = helper(blocks, **options)
+    assert found.equals(helper(*frames, **options))
+    if len(frames) > 1:
+        with pytest.raises(ValueError, match=f"{name} takes the messages of a Blocks from itself"):
+            helper(blocks, blocks.messages, **options)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_columns_and_dtypes_are_as_declared_whatever_the_rows(name, blocks):
+    options, keys = CALLS[name]
+    helper, declared = getattr(tf, name), RESULTS[name]
+    found = helper(blocks, **options)
+    assert list(found) == declared.names(keys)
+    dtypes = {column.name: column.dtype for column in declared.columns if column is not BY}
+    assert {column: str(found[column].dtype) for column in dtypes} == dtypes
+    if "messages" in inspect.signature(helper).parameters and name != "flows":
+        empty = helper(blocks.transactions[:0], blocks.messages[:0], **options)
+    else:
+        empty = helper((blocks.messages if name == "flows" else blocks.transactions)[:0], **options)
+    assert_series_equal(empty.dtypes, found.dtypes)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_docstring_lists_the_columns_in_order(name):
+    returns = inspect.getdoc(getattr(tf, name)).split("Returns\n-------\n")[1]
+    returns = re.split(r"\n\n\w+\n-+\n", returns)[0]
+    listed = []
+    for line in re.findall(r"^- (.*?)[:.;]", returns, re.MULTILINE):
+        listed += ["by"] if line == "the columns of `by`" else line.split(", ")
+    assert listed == [column.name for column in RESULTS[name].columns]
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_describe_tells_of_results(name):
+    found = tf.describe(name)
+    assert list(found.column) == [column.name for column in RESULTS[name].columns]
+    assert found.meaning.str.len().max() <= 100
+    assert found.column.is_unique
+    assert found.derived.all()
+
+
+def test_the_near_table_or_result_is_suggested():
+    with pytest.raises(ValueError, match=r"no table or result 'fee_sumary'. Did you mean 'fee_sum"):
+        tf.describe("fee_sumary")
