@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
@@ -22,7 +22,10 @@ from tonframes.wire.schema import MESSAGES
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
 
 #: What `activity` reads of transactions, and of messages.
 ACTIVITY = (
@@ -46,6 +49,18 @@ _OF_AN_END = ("tx_hash", "tx_lt", "tx_now", "block_time", "mc_block_seqno", "dir
 _NO_KEYS = (*_OF_AN_END, "value", "bounced")
 
 
+@overload
+def activity(
+    transactions: Blocks, messages: None = None, *, by: str | Sequence[str] = ..., wide: bool = ...
+) -> pd.DataFrame: ...
+@overload
+def activity(
+    transactions: AnyFrame,
+    messages: AnyFrame | None = ...,
+    *,
+    by: str | Sequence[str] = ...,
+    wide: bool = ...,
+) -> AnyFrame: ...
 def activity(
     transactions: AnyFrame,
     messages: AnyFrame | None = None,
@@ -96,7 +111,7 @@ def activity(
     --------
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
-    >>> hours = activity(blocks.transactions, blocks.messages)
+    >>> hours = activity(blocks)
     >>> hours[["transactions", "accounts", "internal", "value"]]
        transactions  accounts  internal                value
     0          3000       516      1792  2000000433570911660
@@ -158,6 +173,10 @@ def _counted(messages: Frame) -> Frame:
     )
 
 
+@overload
+def flows(messages: Blocks, *, by: str | Sequence[str] = ..., wide: bool = ...) -> pd.DataFrame: ...
+@overload
+def flows(messages: AnyFrame, *, by: str | Sequence[str] = ..., wide: bool = ...) -> AnyFrame: ...
 def flows(
     messages: AnyFrame,
     *,
@@ -200,7 +219,7 @@ def flows(
     Examples
     --------
     >>> from tonframes import read_blocks, sample
-    >>> pairs = flows(read_blocks(sample()).messages)
+    >>> pairs = flows(read_blocks(sample()))
     >>> pairs[["messages", "value", "bounced"]].iloc[:2].values.tolist()
     [[2, 2000000000000000002, 0], [2, 1838968617, 0]]
     """

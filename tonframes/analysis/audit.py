@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 import pyarrow as pa
@@ -19,7 +19,10 @@ from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import pandas as pd
+
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
     from tonframes.network.prices import Prices
 
 # Whatever is sent to this address is burned (configuration parameter 5, since May 2023).
@@ -46,6 +49,17 @@ _CHAIN = (
 _MOVED = ("tx_hash", "direction", "source", "value", "fwd_fee", "ihr_fee")
 
 
+@overload
+def check_fees(
+    transactions: Blocks, messages: None = None, *, prices: Iterable[Prices] | None = ...
+) -> pd.DataFrame: ...
+@overload
+def check_fees(
+    transactions: AnyFrame,
+    messages: AnyFrame | None = ...,
+    *,
+    prices: Iterable[Prices] | None = ...,
+) -> AnyFrame: ...
 def check_fees(
     transactions: AnyFrame,
     messages: AnyFrame | None = None,
@@ -204,6 +218,10 @@ def _nearest(
     return min(possible, key=lambda fee: abs(fee - paid), default=None)
 
 
+@overload
+def check_balances(transactions: Blocks, messages: None = None) -> pd.DataFrame: ...
+@overload
+def check_balances(transactions: AnyFrame, messages: AnyFrame) -> AnyFrame: ...
 def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> AnyFrame:
     """Check that no nanoton appears or vanishes in each account's chain of transactions.
 
@@ -239,7 +257,7 @@ def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> 
     --------
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
-    >>> check_balances(blocks.transactions, blocks.messages)["verdict"].unique().tolist()
+    >>> check_balances(blocks)["verdict"].unique().tolist()
     ['ok']
     """
     messages = intake.paired("check_balances", transactions, messages)

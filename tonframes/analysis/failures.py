@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, overload
 
 import narwhals as nw
 
@@ -17,7 +17,10 @@ from tonframes.wire.schema import TRANSACTIONS
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pandas as pd
+
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
 
 #: What `failures` reads.
 FAILURES = (
@@ -53,6 +56,10 @@ COMMITTED, IGNORED, DEPOSIT = "committed", "ignored", "deposit"
 _AMOUNTS = ("cost", "stuck")
 
 
+@overload
+def failures(transactions: Blocks) -> pd.DataFrame: ...
+@overload
+def failures(transactions: AnyFrame) -> AnyFrame: ...
 def failures(transactions: AnyFrame) -> AnyFrame:
     """List the transactions that did not do what they should, and why.
 
@@ -107,7 +114,7 @@ def failures(transactions: AnyFrame) -> AnyFrame:
     Examples
     --------
     >>> from tonframes import read_blocks, sample
-    >>> failed = failures(read_blocks(sample()).transactions)
+    >>> failed = failures(read_blocks(sample()))
     >>> failed.phase.value_counts().sort_index().to_dict()
     {'action': 21, 'committed': 2, 'compute': 42, 'deposit': 3, 'ignored': 4, 'skipped': 163}
     """
@@ -192,6 +199,18 @@ def _meaning(key: nw.Expr, meanings: Mapping[Any, str]) -> nw.Expr:
     return key.replace_strict(meanings, default=None, return_dtype=nw.String)
 
 
+@overload
+def failure_summary(
+    transactions: Blocks, messages: None = None, *, by: str | Sequence[str] = ..., wide: bool = ...
+) -> pd.DataFrame: ...
+@overload
+def failure_summary(
+    transactions: AnyFrame,
+    messages: AnyFrame | None = ...,
+    *,
+    by: str | Sequence[str] = ...,
+    wide: bool = ...,
+) -> AnyFrame: ...
 def failure_summary(
     transactions: AnyFrame,
     messages: AnyFrame | None = None,
@@ -238,7 +257,7 @@ def failure_summary(
     Examples
     --------
     >>> from tonframes import read_blocks, sample
-    >>> summary = failure_summary(read_blocks(sample()).transactions)
+    >>> summary = failure_summary(read_blocks(sample()))
     >>> summary[["phase", "code", "name", "failures", "accounts"]].head(3).values.tolist()
     [['skipped', <NA>, 'no_gas', 148, 108], ['action', 37, 'not enough TON', 9, 5],
      ['skipped', <NA>, 'no_state', 9, 9]]

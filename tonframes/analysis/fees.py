@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
@@ -14,7 +14,10 @@ from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
 
 #: The parts of `total_fees` that have columns of their own, by their names in `fee_breakdown`.
 #: `action_total_fwd_fees` is not a part: it overlaps the action fees.
@@ -55,6 +58,10 @@ _VERSION_10 = 1_746_662_400
 _STATE_TOO_BIG = 50
 
 
+@overload
+def fee_breakdown(transactions: Blocks) -> pd.DataFrame: ...
+@overload
+def fee_breakdown(transactions: AnyFrame) -> AnyFrame: ...
 def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     """Split the fees of each transaction into their parts.
 
@@ -98,7 +105,7 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     Examples
     --------
     >>> from tonframes import read_blocks, sample
-    >>> fees = fee_breakdown(read_blocks(sample()).transactions)
+    >>> fees = fee_breakdown(read_blocks(sample()))
     >>> fees.drop(columns=["hash", "complete"]).sum()["import"]
     np.int64(256089033)
     >>> bool((fees.residual == 0).all())
@@ -152,6 +159,14 @@ def _recorded_but_not_charged() -> nw.Expr:
     return (failed & ((nw.col("now") < _VERSION_4) | too_big)).fill_null(value=False)
 
 
+@overload
+def fee_summary(
+    transactions: Blocks, messages: None = None, *, by: str | Sequence[str] = ..., wide: bool = ...
+) -> pd.DataFrame: ...
+@overload
+def fee_summary(
+    transactions: AnyFrame, messages: AnyFrame, *, by: str | Sequence[str] = ..., wide: bool = ...
+) -> AnyFrame: ...
 def fee_summary(
     transactions: AnyFrame,
     messages: AnyFrame | None = None,
@@ -203,7 +218,7 @@ def fee_summary(
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
     >>> transactions, messages = blocks.transactions, blocks.messages
-    >>> cost = fee_summary(transactions, messages)["cost"].item()
+    >>> cost = fee_summary(blocks)["cost"].item()
     >>> fwd_fees = messages.groupby("direction").fwd_fee.sum()
     >>> total_fees = transactions.total_fees.sum()
     >>> recorded = transactions.action_total_fwd_fees.sum()
@@ -259,6 +274,10 @@ def _with_cost(groups: Frame) -> Frame:
     )
 
 
+@overload
+def undo_gas_exchange(transactions: Blocks) -> pd.DataFrame: ...
+@overload
+def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame: ...
 def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame:
     """Restore gas and its fees as they are on the chain.
 

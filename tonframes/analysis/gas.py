@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
@@ -21,7 +21,10 @@ from tonframes.wire.schema import TRANSACTIONS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import pandas as pd
+
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
     from tonframes.network.prices import Prices
 
 #: What `gas_summary` reads, and most of what the other functions here read.
@@ -39,6 +42,18 @@ _COUNTS, _AMOUNTS = ("calls", "skipped", "free"), ("gas_used", "gas_fees", "vm_s
 _QUANTILES = {"gas_median": 50, "gas_p95": 95}
 
 
+@overload
+def gas_summary(
+    transactions: Blocks, messages: None = None, *, by: str | Sequence[str] = ..., wide: bool = ...
+) -> pd.DataFrame: ...
+@overload
+def gas_summary(
+    transactions: AnyFrame,
+    messages: AnyFrame | None = ...,
+    *,
+    by: str | Sequence[str] = ...,
+    wide: bool = ...,
+) -> AnyFrame: ...
 def gas_summary(
     transactions: AnyFrame,
     messages: AnyFrame | None = None,
@@ -101,7 +116,7 @@ def gas_summary(
     --------
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
-    >>> summary = gas_summary(blocks.transactions, blocks.messages, by="opcode")
+    >>> summary = gas_summary(blocks, by="opcode")
     >>> shown = summary[["opcode", "calls", "gas_median", "gas_max", "gas_fees"]]
     >>> print(shown.head(3).to_string(index=False))
         opcode  calls  gas_median  gas_max  gas_fees
@@ -186,6 +201,24 @@ def _with_ratios(groups: Frame) -> Frame:
     )
 
 
+@overload
+def gas_outliers(
+    transactions: Blocks,
+    messages: None = None,
+    *,
+    by: str | Sequence[str] = ...,
+    factor: float = ...,
+    min_calls: int = ...,
+) -> pd.DataFrame: ...
+@overload
+def gas_outliers(
+    transactions: AnyFrame,
+    messages: AnyFrame | None = ...,
+    *,
+    by: str | Sequence[str] = ...,
+    factor: float = ...,
+    min_calls: int = ...,
+) -> AnyFrame: ...
 def gas_outliers(
     transactions: AnyFrame,
     messages: AnyFrame | None = None,
@@ -231,7 +264,7 @@ def gas_outliers(
     Examples
     --------
     >>> from tonframes import read_blocks, sample
-    >>> far = gas_outliers(read_blocks(sample()).transactions, factor=1.5)
+    >>> far = gas_outliers(read_blocks(sample()), factor=1.5)
     >>> far[["gas_used", "gas_median", "calls"]].drop_duplicates().to_dict("records")
     [{'gas_used': 5234, 'gas_median': 3308, 'calls': 795}]
     """
@@ -277,6 +310,10 @@ def gas_outliers(
     return intake.give(engines.largest_first(rows, "ratio", ["hash"]), transactions)
 
 
+@overload
+def price_of(transactions: Blocks, *, prices: Iterable[Prices] | None = ...) -> pd.DataFrame: ...
+@overload
+def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = ...) -> AnyFrame: ...
 def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) -> AnyFrame:
     """Find the prices at which each transaction paid for its gas.
 
@@ -313,7 +350,7 @@ def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) 
     Examples
     --------
     >>> from tonframes import read_blocks, sample
-    >>> found = price_of(read_blocks(sample()).transactions)
+    >>> found = price_of(read_blocks(sample()))
     >>> found.price.value_counts().to_dict()
     {'basechain from May 2026': 2465, 'masterchain': 6}
     >>> found.reason.value_counts().to_dict()

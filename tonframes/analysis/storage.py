@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
@@ -14,7 +14,10 @@ from tonframes.network.prices import PRICES, STORAGE
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
 
 #: What `storage_rates` reads.
 RENT = (
@@ -38,6 +41,10 @@ _CHANGES = [entry.valid_from for entry in STORAGE[1:]]
 _KEYS = ["account", "status", "code", "price"]
 
 
+@overload
+def storage_rates(transactions: Blocks, *, wide: bool = ...) -> pd.DataFrame: ...
+@overload
+def storage_rates(transactions: AnyFrame, *, wide: bool = ...) -> AnyFrame: ...
 def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     """Estimate what accounts pay for storage, what they owe, and how long their balance lasts.
 
@@ -103,7 +110,7 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     Examples
     --------
     >>> from tonframes import read_blocks, sample
-    >>> rates = storage_rates(read_blocks(sample()).transactions)
+    >>> rates = storage_rates(read_blocks(sample()))
     >>> rates[["intervals", "collected", "seconds", "rent_per_day", "steady"]].head(2)
        intervals  collected  seconds     rent_per_day  steady
     0          1      26288      167  13600498.203593    True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
@@ -13,7 +13,10 @@ from tonframes.analysis.trees import depths
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
 
 #: What `trace_costs` reads of transactions, and of messages.
 TRACES = (
@@ -47,6 +50,12 @@ EXCESSES = 0xD53276DB
 _AMOUNTS = ("total_fees", "fwd_fees", "cost", "attached", "excesses")
 
 
+@overload
+def trace_costs(
+    transactions: Blocks, messages: None = None, *, wide: bool = ...
+) -> pd.DataFrame: ...
+@overload
+def trace_costs(transactions: AnyFrame, messages: AnyFrame, *, wide: bool = ...) -> AnyFrame: ...
 def trace_costs(
     transactions: AnyFrame, messages: AnyFrame | None = None, *, wide: bool = False
 ) -> AnyFrame:
@@ -108,7 +117,7 @@ def trace_costs(
     --------
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
-    >>> traces = trace_costs(blocks.transactions, blocks.messages)
+    >>> traces = trace_costs(blocks)
     >>> traces[["complete", "transactions", "depth", "cost", "attached"]].head(2)
        complete  transactions  depth       cost    attached
     0      True             2      2  341082023  1000000000

@@ -63,7 +63,7 @@ def plot_activity(
     """
     keys = [by] if isinstance(by, str) else list(by)
     style.checked_top(top)
-    groups = labels.collected(activity(transactions, messages, by=keys))
+    groups = labels.collected(activity(transactions, messages, by=keys, wide=True))
     groups = groups.sort_values("transactions", ascending=False, kind="stable")
     names, rows = labels.rows(groups, keys, top, "plot_activity", address_book)
     counts = groups[list(_COUNTS if messages is not None else _COUNTS[:1])]

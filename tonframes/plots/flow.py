@@ -82,7 +82,7 @@ def plot_flow(
 
 
 def _plot_matrix(messages: object, top: int, address_book: object | None, ax: Axes | None) -> Axes:
-    pairs = labels.collected(flows(messages))
+    pairs = labels.collected(flows(messages, wide=True))
     values = pd.Series([int(value) for value in pairs["value"]], dtype=object)
     (senders, down), (receivers, across) = (
         _side(pairs[side], values, top, address_book) for side in ("source", "destination")
