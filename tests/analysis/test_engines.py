@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import narwhals as nw
 import pandas as pd
@@ -91,6 +92,12 @@ def test_every_helper_is_called():
     # Bodies are read by Python and pictures drawn: they have tests of their own.
     drawn = {name for name in helpers if name.startswith("plot_")}
     assert takes_frames - {"to_ton"} == helpers - drawn - {"decode_bodies", "parse_transactions"}
+
+
+def test_only_the_modules_of_engines_know_them():
+    modules = {path.stem: path.read_text() for path in Path(engines.__file__).parent.glob("*.py")}
+    knowing = {name for name, source in modules.items() if "implementation" in source}
+    assert knowing == {"engines", "intake", "sums", "periods", "trees"}
 
 
 @pytest.mark.parametrize("engine", LAZY[:-1])

@@ -170,7 +170,7 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
     if not intake.in_memory(messages):
         raise TypeError(
             "check_fees reads bodies of messages row by row, in Python: it takes messages as "
-            f"pandas, polars or pyarrow, not {found.implementation.value}; collect the messages "
+            f"pandas, polars or pyarrow, not {type(messages).__name__}; collect the messages "
             "first, or leave them out"
         )
     external = (

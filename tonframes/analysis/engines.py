@@ -1,7 +1,7 @@
 """How steps run on each engine.
 
-The analysis is written once, on narwhals, as steps from lazy frame to lazy frame. This module and
-those that it is the base of (`sums`, `periods`, `trees`) are all that knows how engines differ:
+The analysis is written once, on narwhals, as steps from lazy frame to lazy frame. Only this module
+and those built on it (`intake`, `sums`, `periods`, `trees`) know how engines differ:
 
 - pandas and Dask are slow by the row, and lose dtypes: `by_row` runs the step on pyarrow.
 - pyarrow and Dask have no windows within groups: `by_group` runs the step on pandas.

@@ -33,8 +33,3 @@ def as_float(rows: Frame, name: str) -> nw.Expr:
         return nw.col(name).cast(nw.Float64)
     # A cast would fail on pyarrow for integers of more than 53 bits; a division does not.
     return nw.col(name) / 1
-
-
-def unsigned(opcode: nw.Expr) -> nw.Expr:
-    """Return opcodes as unsigned integers, as in our tables. In the public lake they are signed."""
-    return nw.when(opcode < 0).then(opcode + 2**32).otherwise(opcode)

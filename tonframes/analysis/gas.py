@@ -271,7 +271,7 @@ def gas_outliers(
     if isinstance(factor, bool) or not isinstance(factor, int | float):
         raise TypeError(f"factor is a number, not {shorten(factor)}")
     if not (math.isfinite(factor) and factor >= 1):
-        raise ValueError(f"factor says how many times the median is far: at least 1, not {factor}")
+        raise ValueError(f"factor is a multiple of the median: at least 1, not {factor}")
     if isinstance(min_calls, bool) or not isinstance(min_calls, int):
         raise TypeError(f"min_calls is an int, not {shorten(min_calls)}")
     if min_calls < 1:

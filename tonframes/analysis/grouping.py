@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
-from tonframes.analysis.expressions import unsigned
 from tonframes.analysis.periods import PERIODS, with_period
 from tonframes.errors import shorten
+from tonframes.network.codes import unsigned_opcodes
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -123,4 +123,4 @@ def _with_in_message(rows: Frame, helper: str, messages: object, names: list[str
 
 def with_unsigned_opcode(rows: Frame) -> Frame:
     """Make opcodes unsigned, as they are in our tables."""
-    return rows.with_columns(opcode=unsigned(nw.col("opcode")))
+    return rows.with_columns(opcode=unsigned_opcodes(nw.col("opcode")))

@@ -7,7 +7,8 @@ names the group whose sum does not fit.
 
 from __future__ import annotations
 
-from functools import partial
+import functools
+import operator
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes.analysis import engines
+from tonframes.analysis.expressions import one_if
 from tonframes.errors import shorten
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ def add_up(
     # First by account too. Then accounts are rows, which every engine counts in the same way.
     first = list(dict.fromkeys([*keys, "account"])) if accounts else keys
     added = [rows_as, *sums, *halves_of(amounts)]
-    prepared = partial(_prepared, keys=first, rows_as=rows_as, sums=sums, amounts=amounts)
+    prepared = functools.partial(_prepared, keys=first, rows_as=rows_as, sums=sums, amounts=amounts)
     groups = _added_up(engines.by_row(rows, prepared), first, added)
     if accounts:
         groups = engines.by_row(groups, lambda frame: frame.with_columns(accounts=nw.lit(1)))
@@ -110,7 +112,7 @@ def halves(name: str) -> tuple[nw.Expr, nw.Expr]:
     # double, which may be off by one. For negative amounts it is one larger, so that the product
     # always fits int64.
     amount = nw.col(name)
-    high = amount // _BILLION + nw.when(amount < 0).then(nw.lit(1)).otherwise(nw.lit(0))
+    high = amount // _BILLION + one_if(amount < 0)
     high_name, low_name = halves_of([name])
     return high.alias(high_name), (amount - high * _BILLION).alias(low_name)
 
@@ -124,12 +126,9 @@ def combined(name: str, plus: Sequence[str], minus: Sequence[str] = ()) -> list[
     """Add and subtract amounts in halves, as a new one in halves."""
     made = []
     for half in ("high", "low"):
-        sum_ = nw.lit(0)
-        for other in plus:
-            sum_ = sum_ + nw.col(f"{other}_{half}")
-        for other in minus:
-            sum_ = sum_ - nw.col(f"{other}_{half}")
-        made.append(sum_.alias(f"{name}_{half}"))
+        terms = [nw.col(f"{other}_{half}") for other in plus]
+        terms += [nw.lit(0) - nw.col(f"{other}_{half}") for other in minus]
+        made.append(functools.reduce(operator.add, terms).alias(f"{name}_{half}"))
     return made
 
 
@@ -164,7 +163,7 @@ def whole(
         return _whole_on_polars(groups, names, helper, keys)
     if groups.implementation.is_duckdb() and not wide:
         return _whole_on_duckdb(groups, names, helper, keys)
-    step = partial(_joined, names=names, helper=helper, keys=keys, wide=wide)
+    step = functools.partial(_joined, names=names, helper=helper, keys=keys, wide=wide)
     return engines.by_row(groups, step)
 
 
@@ -192,15 +191,12 @@ def _whole_on_arrow(
     for name in names:
         high, low = (table[half].cast(pa.decimal128(19, 0)) for half in halves_of([name]))
         amounts = pc.add(pc.multiply(high, billion), low).cast(pa.decimal128(38, 0))
-        if not wide:
-            ends = pc.min_max(amounts).as_py()
-            for end in ends.values():
-                if end is not None and not _SMALLEST <= end <= _LARGEST:
-                    row = table.slice(pc.index(amounts, end).as_py(), 1)
-                    group = {key: row[key][0].as_py() for key in keys}
-                    raise OverflowError(_says(helper, name, group) + str(end) + _WAY_OUT)
-            amounts = amounts.cast(pa.int64())
-        table = table.append_column(name, amounts)
+        for end in [] if wide else pc.min_max(amounts).as_py().values():
+            if end is not None and not _SMALLEST <= end <= _LARGEST:
+                row = table.slice(pc.index(amounts, end).as_py(), 1)
+                group = {key: row[key][0].as_py() for key in keys}
+                raise OverflowError(_says(helper, name, group) + str(end) + _WAY_OUT)
+        table = table.append_column(name, amounts if wide else amounts.cast(pa.int64()))
     return table.drop_columns(halves_of(names))
 
 
@@ -259,7 +255,8 @@ _WAY_OUT = " does not fit int64. Pass wide=True for sums as decimals"
 
 
 def _says(helper: str, name: str, group: Mapping[str, object]) -> str:
-    named = ", ".join(f"{key}={shorten(value)}" for key, value in group.items()) or "all rows"
+    values = {k: shorten(v) if isinstance(v, str) else str(v) for k, v in group.items()}
+    named = ", ".join(f"{key}={value}" for key, value in values.items()) or "all rows"
     return f"{helper} cannot add up {name} of {named}: "
 
 

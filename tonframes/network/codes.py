@@ -329,10 +329,14 @@ def result_code_names(code: nw.Expr) -> nw.Expr:
 
 def opcode_names(opcode: nw.Expr) -> nw.Expr:
     """Name opcodes within a frame of any engine, as `opcode_name` does."""
+    return _looked_up(unsigned_opcodes(opcode), OPCODE_NAMES)
+
+
+def unsigned_opcodes(opcode: nw.Expr) -> nw.Expr:
+    """Return opcodes as unsigned integers, as in our tables. In the public lake they are signed."""
     # The lake's int32 would overflow; and engines differ on the remainder of a negative number.
     opcode = opcode.cast(nw.Int64)
-    unsigned = nw.when(opcode < 0).then(opcode + 2**32).otherwise(opcode)
-    return _looked_up(unsigned, OPCODE_NAMES)
+    return nw.when(opcode < 0).then(opcode + 2**32).otherwise(opcode)
 
 
 def _looked_up(code: nw.Expr, names: Mapping[int, str]) -> nw.Expr:
