@@ -91,3 +91,40 @@ def test_describe_tells_of_results(name):
 def test_the_near_table_or_result_is_suggested():
     with pytest.raises(ValueError, match=r"no table or result 'fee_sumary'. Did you mean 'fee_sum"):
         tf.describe("fee_sumary")
+
+
+WIDE = [name for name in CALLS if "wide" in inspect.signature(getattr(tf, name)).parameters]
+
+
+#: The columns of results that are sums.
+SUMS = {
+    column.name
+    for name in WIDE
+    for column in RESULTS[name].columns
+    if column.unit == "nanoton" and column.name not in ("balance", "debt")
+}
+
+
+@pytest.fixture(scope="module")
+def rich():
+    """Return frames in which two amounts are more than int64 holds."""
+    blocks = tf.read_blocks(tf.sample())
+    fees = ["total_fees", "compute_gas_fees", "storage_fees_collected"]
+    transactions = blocks.transactions.assign(**dict.fromkeys(fees, 2**62))
+    return transactions, blocks.messages.assign(value=2**62)
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_sums_that_do_not_fit_are_refused_by_every_helper(name, rich):
+    helper, declared = getattr(tf, name), RESULTS[name]
+    transactions, messages = rich
+    parameters = inspect.signature(helper).parameters
+    frames = [transactions, messages] if "transactions" in parameters else [messages]
+    frames = frames if "messages" in parameters else [transactions]
+    options = {"by": ()} if "by" in parameters else {}
+    with pytest.raises(OverflowError, match=rf"^{name} cannot add up \w+ of .* does not fit int64"):
+        helper(*frames, **options)
+    found = helper(*frames, **options, wide=True)
+    amounts = [column.name for column in declared.columns if column.name in SUMS]
+    assert {str(found[column].dtype) for column in amounts} == {"decimal128(38, 0)[pyarrow]"}
+    assert max(int(found[column].dropna().max()) for column in amounts) >= 2**63
