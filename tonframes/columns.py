@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tonframes.analysis.intake import did_you_mean
 from tonframes.analysis.result import BY
 from tonframes.analysis.results import RESULTS
+from tonframes.errors import did_you_mean
 from tonframes.wire.record import api_path
 from tonframes.wire.schema import TABLES
 

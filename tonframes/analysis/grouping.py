@@ -9,7 +9,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake
 from tonframes.analysis.periods import PERIODS, with_period
-from tonframes.errors import shorten
+from tonframes.errors import did_you_mean, shorten
 from tonframes.network.codes import unsigned_opcodes
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
@@ -74,7 +74,7 @@ def take_grouped(
     own = [key for key in keys if key in ours and key not in periods]
     others = [key for key in keys if key not in ours and key not in periods]
     if others and messages is None:
-        near = intake.did_you_mean(others[0], [*ours, *MESSAGES.schema.names, *PERIODS])
+        near = did_you_mean(others[0], [*ours, *MESSAGES.schema.names, *PERIODS])
         raise ValueError(
             f"{helper} cannot group by {others[0]!r}: transactions have no such column. Pass "
             f"messages= for columns of messages; {', '.join(PERIODS)} are made of now{near}"
@@ -104,7 +104,7 @@ def refuse_unknown(
     """Refuse a key that no frame has as a column."""
     here = set(found)
     if unknown := next((key for key in keys if key not in here), None):
-        near = intake.did_you_mean(unknown, [*known, *PERIODS])
+        near = did_you_mean(unknown, [*known, *PERIODS])
         raise ValueError(f"{helper} cannot group by {unknown!r}: there is no such column{near}")
 
 

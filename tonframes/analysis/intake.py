@@ -5,7 +5,6 @@ pandas turns integers with gaps into floats unless its nullable dtypes are used:
 
 from __future__ import annotations
 
-import difflib
 import inspect
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from tonframes.analysis import engines
+from tonframes.errors import did_you_mean
 from tonframes.wire import schema
 from tonframes.wire.kinds import BOOL, DIGITS, INT, OPCODE, SHARD, TEXT
 
@@ -114,12 +114,6 @@ def same_engine(helper: str, *frames: Frame) -> None:
     names = [frame.implementation.value for frame in frames]
     if len(set(names)) > 1:
         raise TypeError(f"{helper} takes frames of one engine, not of {' and '.join(names)}")
-
-
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the question whether a similar name was meant, "" if none is similar."""
-    near = difflib.get_close_matches(name, list(known), 1)
-    return f". Did you mean {near[0]!r}?" if near else ""
 
 
 def _has_tables(given: object) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 import narwhals as nw
 
-from tonframes.analysis.intake import did_you_mean
 from tonframes.analysis.results import RESULTS
+from tonframes.errors import did_you_mean
 from tonframes.wire.schema import TABLES
 
 if TYPE_CHECKING:
