@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from types import SimpleNamespace
 
 import pytest
 from pandas.testing import assert_series_equal
@@ -128,3 +129,27 @@ def test_sums_that_do_not_fit_are_refused_by_every_helper(name, rich):
     amounts = [column.name for column in declared.columns if column.name in SUMS]
     assert {str(found[column].dtype) for column in amounts} == {"decimal128(38, 0)[pyarrow]"}
     assert max(int(found[column].dropna().max()) for column in amounts) >= 2**63
+
+
+def test_help_begins_with_a_short_signature():
+    functions = [getattr(tf, name) for name in tf.__all__ if inspect.isfunction(getattr(tf, name))]
+    assert len(functions) > 40
+    assert max(len(str(inspect.signature(function))) for function in functions) < 400
+
+
+def test_an_object_with_both_tables_is_enough(blocks):
+    both = SimpleNamespace(
+        transactions=blocks.arrow("transactions"), messages=blocks.arrow("messages")
+    )
+    found = tf.fee_summary(both, by="opcode")
+    assert found.equals(tf.fee_summary(both.transactions, both.messages, by="opcode"))
+    pl = pytest.importorskip("polars")
+    lazy = SimpleNamespace(
+        transactions=pl.from_arrow(both.transactions).lazy(),
+        messages=pl.from_arrow(both.messages).lazy(),
+    )
+    assert isinstance(tf.flows(lazy), pl.LazyFrame)
+    with pytest.raises(
+        TypeError, match=r"takes messages as .* not NoneType: pass two frames, or a"
+    ):
+        tf.fee_summary(blocks.transactions)

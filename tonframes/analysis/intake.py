@@ -13,6 +13,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines
 from tonframes.errors import did_you_mean
+from tonframes.tableset import TableSet
 from tonframes.wire import schema
 from tonframes.wire.kinds import BOOL, DIGITS, INT, OPCODE, SHARD, TEXT
 
@@ -106,7 +107,10 @@ def give(result: Frame, like: AnyFrame) -> AnyFrame:
 
 def in_memory(frame: Any) -> bool:
     """Return whether the rows of a frame are in memory: it is not lazy."""
-    return _has_tables(frame) or not isinstance(nw.from_native(frame), nw.LazyFrame)
+    if isinstance(frame, TableSet):
+        return True  # without reading a table
+    native = frame.transactions if _has_tables(frame) else frame
+    return not isinstance(nw.from_native(native), nw.LazyFrame)
 
 
 def same_engine(helper: str, *frames: Frame) -> None:
@@ -125,14 +129,16 @@ def _has_tables(given: object) -> bool:
 
 def _enter(frame: Any, helper: str, table: Table) -> nw.DataFrame[Any] | Frame:
     if _has_tables(frame):
-        frame = getattr(frame, table.name)
+        frame = getattr(frame, table.name, frame)
     try:
         rows = nw.from_native(frame)
     except TypeError:
         rows = None
     if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
+        hint = ": pass two frames, or a Blocks in place of both" if frame is None else ""
         raise TypeError(
-            f"{helper} takes {table.name} as a frame of {_ENGINES}, not {type(frame).__name__}"
+            f"{helper} takes {table.name} as a frame of {_ENGINES}, not "
+            f"{type(frame).__name__}{hint}"
         )
     return rows
 
