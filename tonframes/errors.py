@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 #: A value quoted in a message is cut to this many characters.
 QUOTED = 80
+_NEAR = 0.7  # how similar a name must be to be suggested, 0 to 1
 
 
 def shorten(value: object) -> str:
@@ -64,7 +65,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     >>> did_you_mean("acount", ["account", "hash"]), did_you_mean("x", ["account"])
     (". Did you mean 'account'?", '')
     """
-    near = difflib.get_close_matches(name, list(known), 1)
+    near = difflib.get_close_matches(name, list(known), 1, _NEAR)
     return f". Did you mean {near[0]!r}?" if near else ""
 
 
