@@ -1,8 +1,9 @@
 # make demo    the main job on made-up data, in a fresh environment
-# make test    all tests                    make check   format, lint, types, imports
+# make test    the ordinary tests           make check   format, lint, types, imports
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
 # make sample  write data/sample anew       make soak    the long tests
-# make test-wheel, test-spark   what CI runs beside: a clean environment; Spark (400 MB, Java)
+# make test-slow, test-wheel, test-spark   what CI runs besides: more seeds and engines; a clean
+#                                          environment; Spark (400 MB, Java)
 
 PYTHON ?= python3
 BIN := .venv/bin
@@ -12,7 +13,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo lab test test-wheel test-spark check format bench sample columns soak clean
+.PHONY: demo lab test test-slow test-wheel test-spark check format bench sample columns soak clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -22,7 +23,10 @@ lab: .venv/.lab
 	$(BIN)/jupyter lab notebooks/01-first-look.ipynb
 
 test: .venv/.dev
-	$(BIN)/python -m pytest --numprocesses=auto
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+
+test-slow: .venv/.dev
+	$(BIN)/python -m pytest --numprocesses=auto -m slow tests
 
 test-wheel: .venv/.dev
 	$(BIN)/python -m pytest -m wheel tests
@@ -47,7 +51,8 @@ bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_analysis.py
 
 soak: .venv/.dev
-	SOAK_SEEDS=200 HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600
+	SOAK_SEEDS=200 HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600 \
+		-m 'not spark and not wheel'
 
 sample: .venv/.base
 	rm -rf data/sample

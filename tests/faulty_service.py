@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from faults import Handler, Reply
+    from fault_server import Handler, Reply
 
 #: The operations, as they are asked while blocks are fetched.
 SHARDS, TRANSACTIONS = "masterchainBlockShards", "transactionsByMasterchainBlock"
