@@ -1,9 +1,11 @@
 """What the tests share: the recorded responses, the references, and how long Hypothesis looks."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
+from chains import Answers
 from hypothesis import HealthCheck, settings
 
 SHARED = Path(__file__).parents[1].parent / "shared"
@@ -51,3 +53,11 @@ def real():
 def reference():
     """Return the folder of the specification and of the names that the field uses."""
     return _shared("reference")
+
+
+@pytest.fixture(scope="session")
+def recorded(real):
+    """Return the recorded answers about blocks."""
+    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
+    assert paths
+    return Answers(json.loads(path.read_bytes()) for path in paths)

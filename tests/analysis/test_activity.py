@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chains import Answers, frames
 from pandas.testing import assert_frame_equal
 from parity import ENGINES, assert_same, collected, frame_of
 
@@ -33,26 +33,12 @@ FIGURES = (
 
 @pytest.fixture(scope="module")
 def made():
-    return tf.synthetic_blocks(30, seed=9, transactions_per_block=60)
-
-
-@pytest.fixture(scope="module")
-def recorded(real):
-    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-    return [json.loads(path.read_bytes()) for path in paths]
+    return Answers(tf.synthetic_blocks(30, seed=9, transactions_per_block=60))
 
 
 @pytest.fixture(params=["made", "recorded"])
 def bodies(request):
     return request.getfixturevalue(request.param)
-
-
-def frames(bodies):
-    blocks = [tf.parse_blocks(json.dumps(body)) for body in bodies]
-    return tuple(
-        pd.concat([getattr(each, name) for each in blocks], ignore_index=True)
-        for name in ("transactions", "messages")
-    )
 
 
 def plain(found, keys):

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pandas as pd
 import pytest
 from parity import frame_of, synthetic
 
-from tonframes import parse_blocks
 from tonframes.analysis.audit import check_balances, check_fees
-from tonframes.errors import TonframesWarning
 from tonframes.network.prices import BASECHAIN, MASTERCHAIN
 
 
@@ -19,32 +15,20 @@ def chain():
     return [table.to_pandas() for table in synthetic(60, seed=5)]
 
 
-def recorded(real):
-    """Give all recorded transactions and messages as two frames."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TonframesWarning)  # what the schema does not know
-        paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-        bodies = [parse_blocks(path.read_bytes()) for path in paths]
-    return [
-        pd.concat([body.frame(name) for body in bodies], ignore_index=True)
-        for name in ("transactions", "messages")
-    ]
-
-
 def verdicts(frame):
     return frame.verdict.value_counts().to_dict()
 
 
-def test_fees_of_every_recorded_transaction_add_up(real):
-    transactions, messages = recorded(real)
+def test_fees_of_every_recorded_transaction_add_up(recorded):
+    transactions, messages = recorded.frames
     assert verdicts(check_fees(transactions)) == {"ok": 103, "unknown": 37}
     # The fee for importing each of the 37 external messages, computed from its cells.
     assert verdicts(check_fees(transactions, messages)) == {"ok": 140}
 
 
-def test_balances_of_recorded_transactions_add_up(real):
+def test_balances_of_recorded_transactions_add_up(recorded):
     # The nine are parts of a block: the balance before or after is that of another transaction.
-    audit = check_balances(*recorded(real))
+    audit = check_balances(*recorded.frames)
     assert verdicts(audit) == {"ok": 131, "unknown": 9}
     assert audit[audit.verdict == "unknown"].why.unique() == "no balance is known before or after"
 

@@ -7,6 +7,7 @@ import itertools
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chains import sample_tables
 from pandas.testing import assert_frame_equal, assert_series_equal
 from parity import ENGINES, assert_same, collected, frame_of
 
@@ -26,22 +27,15 @@ def made():
     return blocks.transactions, blocks.messages
 
 
-@pytest.fixture(scope="module")
-def recorded(real):
-    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-    blocks = [tf.parse_blocks(path.read_bytes()) for path in paths]
-    transactions = pd.concat([each.transactions for each in blocks], ignore_index=True)
-    return transactions, pd.concat([each.messages for each in blocks], ignore_index=True)
-
-
 @pytest.fixture(params=["made", "recorded"])
 def chain(request):
-    return request.getfixturevalue(request.param)
+    found = request.getfixturevalue(request.param)
+    return found if request.param == "made" else found.frames
 
 
 def table(rows):
     """Make an Arrow table of what `failures` reads; what a row does not say is null."""
-    kinds = tf.read_blocks(tf.sample()).arrow("transactions").schema
+    kinds = sample_tables()[0].schema
     schema = pa.schema([kinds.field(name).with_nullable(True) for name in FAILURES])
     standard = {"total_fees": 0, "storage_fees_collected": 0, "account": "0:A", "lt": 1, "now": 1}
     made = [standard | {"hash": str(at)} | row for at, row in enumerate(rows)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +11,6 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal, assert_series_equal
 from parity import lake, rows_of, synthetic
 
-from tonframes import parse_blocks
 from tonframes.analysis.fees import (
     COMPONENTS,
     fee_breakdown,
@@ -21,7 +18,6 @@ from tonframes.analysis.fees import (
     to_ton,
     undo_gas_exchange,
 )
-from tonframes.errors import TonframesWarning
 from tonframes.wire.schema import TRANSACTIONS
 
 
@@ -277,17 +273,10 @@ def test_dtypes_and_index_do_not_depend_on_the_rows():
     assert {str(fees[name].dtype) for name in PARTS_SHOWN} == {"Int64"}
 
 
-def every_recorded(real):
-    for path in sorted((real / "masterchainBlockShards").glob("*.json")):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TonframesWarning)  # what the schema does not know
-            yield parse_blocks(path.read_bytes())
-
-
-def test_the_identity_is_exact_on_every_recorded_transaction(real):
+def test_the_identity_is_exact_on_every_recorded_transaction(recorded):
     # No exception is needed: 140 transactions of 2023 to 2026, mainnet and testnet.
     count = external = 0
-    for blocks in every_recorded(real):
+    for blocks in recorded.blocks:
         fees = fee_breakdown(blocks.transactions)
         assert fees.complete.all()
         assert (fees.residual == 0).all()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import warnings
 
 import pandas as pd
 import polars as pl
@@ -17,7 +16,6 @@ from parity import ENGINES, assert_same, collected, frame_of
 
 import tonframes as tf
 from tonframes.analysis.gas import gas_outliers, gas_summary, price_of
-from tonframes.errors import TonframesWarning
 from tonframes.network.prices import BASECHAIN, GAS_LIMIT, MASTERCHAIN, PRICES
 from tonframes.network.pricing import gas_fee
 
@@ -30,16 +28,6 @@ CODE = "account_state_code_hash_before"
 @pytest.fixture(scope="module")
 def blocks():
     return tf.read_blocks(tf.sample())
-
-
-@pytest.fixture(scope="module")
-def recorded(real):
-    """Give all recorded transactions."""
-    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TonframesWarning)
-        frames = [tf.parse_blocks(path.read_bytes()).transactions for path in paths]
-    return pd.concat(frames, ignore_index=True).drop_duplicates("hash")
 
 
 def calls(gas, **columns):
@@ -336,26 +324,32 @@ def test_the_synthetic_chain_is_paid_for_by_the_prices_of_its_time(start):
     assert found.price.notna().sum() > 800
 
 
-def test_every_recorded_transaction_paid_by_a_known_price(recorded):
-    assert len(recorded) == 140
-    found = price_of(recorded)
-    ran = ~recorded.compute_gas_used.isna()
-    basechain = recorded.block_workchain == 0
+@pytest.fixture
+def transactions(recorded):
+    """Return all recorded transactions."""
+    return recorded.frames[0].drop_duplicates("hash")
+
+
+def test_every_recorded_transaction_paid_by_a_known_price(transactions):
+    assert len(transactions) == 140
+    found = price_of(transactions)
+    ran = ~transactions.compute_gas_used.isna()
+    basechain = transactions.block_workchain == 0
     assert found.price[ran & basechain].notna().all()
     assert set(found.reason[~ran]) == {"skipped"}
-    special = recorded.block_workchain == -1
+    special = transactions.block_workchain == -1
     assert special.sum() == 3
     assert set(found.reason[special]) == {"free"}
     assert found.price.value_counts().to_dict() == {MIDDLE.name: 97, OLD.name: 16}
-    assert (recorded.now[found.price == OLD.name] <= OLD.valid_until).all()
-    assert (recorded.now[found.price == MIDDLE.name] >= MIDDLE.valid_from).all()
+    assert (transactions.now[found.price == OLD.name] <= OLD.valid_until).all()
+    assert (transactions.now[found.price == MIDDLE.name] >= MIDDLE.valid_from).all()
 
 
-def test_recorded_gas_adds_up(recorded):
-    summary = gas_summary(recorded, by="block_workchain").set_index("block_workchain")
+def test_recorded_gas_adds_up(transactions):
+    summary = gas_summary(transactions, by="block_workchain").set_index("block_workchain")
     assert summary.calls.to_dict() == {0: 113, -1: 3}
     assert summary.skipped.to_dict() == {0: 24, -1: 0}
-    assert summary.gas_used.sum() == recorded.compute_gas_used.sum()
+    assert summary.gas_used.sum() == transactions.compute_gas_used.sum()
     assert summary.gas_fees[-1] == 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from fractions import Fraction
 from itertools import pairwise
@@ -11,6 +10,7 @@ from math import ceil
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chains import Answers, frames, sample_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
@@ -49,7 +49,7 @@ def table(*accounts):
                 "account_state_code_hash_after": "code",
             }
             rows.append(standard | row)
-    kinds = tf.read_blocks(tf.sample()).arrow("transactions").schema
+    kinds = sample_tables()[0].schema
     schema = pa.schema([kinds.field(name).with_nullable(True) for name in RENT])
     return pa.Table.from_pylist(rows, schema=schema)
 
@@ -170,13 +170,7 @@ def recomputed(rows):  # noqa: C901 - one account, from top to bottom
 
 @pytest.fixture(scope="module")
 def made():
-    return tf.synthetic_blocks(60, seed=5, transactions_per_block=60)
-
-
-@pytest.fixture(scope="module")
-def recorded(real):
-    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-    return [json.loads(path.read_bytes()) for path in paths]
+    return Answers(tf.synthetic_blocks(60, seed=5, transactions_per_block=60))
 
 
 @pytest.fixture(params=["made", "recorded"])
@@ -185,8 +179,7 @@ def bodies(request):
 
 
 def frame(bodies):
-    blocks = [tf.parse_blocks(json.dumps(body)) for body in bodies]
-    return pd.concat([each.transactions for each in blocks], ignore_index=True)
+    return frames(bodies)[0]
 
 
 def near(known):
@@ -341,7 +334,7 @@ def test_the_largest_balances_are_no_trouble():
 
 @pytest.mark.parametrize("engine", ENGINES[1:])
 def test_every_engine_gives_the_same(engine, tmp_path):
-    sample = tf.read_blocks(tf.sample()).arrow("transactions")
+    sample = sample_tables()[0]
     expected = collected("pandas", storage_rates(sample.to_pandas()))
     found = storage_rates(frame_of(engine, sample, tmp_path))
     assert_same(expected, collected(engine, found))
@@ -350,7 +343,7 @@ def test_every_engine_gives_the_same(engine, tmp_path):
 
 
 def test_the_lake_is_read_as_well(tmp_path):
-    sample = tf.read_blocks(tf.sample()).arrow("transactions").select(RENT)
+    sample = sample_tables()[0].select(RENT)
     expected = collected("pandas", storage_rates(sample.to_pandas()))
     at = sample.schema.get_field_index("now")
     lake = sample.set_column(at, "now", sample["now"].cast("int32"))

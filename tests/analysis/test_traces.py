@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chains import Answers, frames
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
@@ -25,26 +25,12 @@ LOST = {"deposit", "committed", "ignored"}
 
 @pytest.fixture(scope="module")
 def made():
-    return tf.synthetic_blocks(40, seed=3, transactions_per_block=40)
-
-
-@pytest.fixture(scope="module")
-def recorded(real):
-    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-    return [json.loads(path.read_bytes()) for path in paths]
+    return Answers(tf.synthetic_blocks(40, seed=3, transactions_per_block=40))
 
 
 @pytest.fixture(params=["made", "recorded"])
 def bodies(request):
     return request.getfixturevalue(request.param)
-
-
-def frames(bodies):
-    blocks = [tf.parse_blocks(json.dumps(body)) for body in bodies]
-    return tuple(
-        pd.concat([getattr(each, name) for each in blocks], ignore_index=True)
-        for name in ("transactions", "messages")
-    )
 
 
 def by_trace(bodies):
