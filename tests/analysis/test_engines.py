@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 
 import pytest
+from chains import sample_tables
 from parity import ENGINES, LAZY, assert_same, collected, frame_of, lake, rows_of
+from slow import slow
 
 import tonframes as tf
 
@@ -40,38 +43,65 @@ CALLS = {
     "activity": tf.activity,
     "activity of shards": lambda t, m: tf.activity(t, m, by=["block_workchain", "block_shard"]),
     "activity of opcodes": lambda t, m: tf.activity(t, m, by=["opcode", "day"]),
+    "activity of all": lambda t, m: tf.activity(t, m, by=()),
     "activity without messages": lambda t, _: tf.activity(t),
     "flows": lambda _, m: tf.flows(m),
+    "flows of all": lambda _, m: tf.flows(m, by=()),
     "flows of opcodes": lambda _, m: tf.flows(m, by=["opcode", "hour"]),
     "to_ton": lambda t, _: tf.to_ton(tf.fee_breakdown(t)),
 }
 
 
-@pytest.fixture(scope="session")
-def tables():
-    blocks = tf.read_blocks(tf.sample())
-    return blocks.arrow("transactions"), blocks.arrow("messages")
+@cache
+def expected(call):
+    """Return what a call gives on pandas."""
+    return collected("pandas", CALLS[call](*(table.to_pandas() for table in sample_tables())))
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("engines")
+def frames(tmp_path_factory):
+    """Return a function that returns the sample's frames of an engine, or such without rows."""
+    folder = tmp_path_factory.mktemp("engines")
+    tables = {"sample": sample_tables(), "empty": [table[:0] for table in sample_tables()]}
+
+    @cache
+    def frames(engine, rows="sample"):
+        return [frame_of(engine, table, folder) for table in tables[rows]]
+
+    return frames
+
+
+#: Dask takes longest, so that it takes each helper once here and its other calls in the slow run.
+PAIRS = [
+    (engine, call)
+    for engine in ENGINES[1:]
+    for call in CALLS
+    if engine != "dask" or " of " not in call
+]
+PAIRS += [pytest.param("dask", call, marks=pytest.mark.slow) for call in CALLS if " of " in call]
+PAIRS += [pytest.param("spark", call, marks=pytest.mark.spark) for call in CALLS]
+
+
+@pytest.mark.parametrize(("engine", "call"), PAIRS)
+def test_every_engine_gives_its_own_kind_and_the_same_numbers(engine, call, frames):
+    assert_same(expected(call), collected(engine, CALLS[call](*frames(engine))))
+    assert expected(call).num_rows
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("engine", [*ENGINES[1:], pytest.param("spark", marks=pytest.mark.spark)])
-def test_every_engine_gives_its_own_kind_and_the_same_numbers(engine, call, tables, folder):
-    expected = collected("pandas", CALLS[call](*(table.to_pandas() for table in tables)))
-    result = CALLS[call](*(frame_of(engine, table, folder) for table in tables))
-    assert_same(expected, collected(engine, result))
-    assert expected.num_rows
+@pytest.mark.parametrize("engine", ["pandas", "pyarrow", "polars-lazy", "duckdb", *slow("dask")])
+def test_empty_frames_have_the_same_columns(engine, call, frames):
+    found = collected(engine, CALLS[call](*frames(engine, "empty")))
+    assert found.schema == expected(call).schema
+    assert found.num_rows == 0
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call != "undo_gas_exchange"])
-def test_every_helper_takes_the_lake_s_frames(call, tables):
+def test_every_helper_takes_the_lake_s_frames(call):
     # There opcodes are signed, bodies bytes, integers narrow; and nothing of ours is beside them.
-    expected, found = (CALLS[call](*frames) for frames in (tables, map(lake, tables)))
-    assert rows_of(collected("pyarrow", found)) == rows_of(collected("pyarrow", expected))
+    found = collected("pyarrow", CALLS[call](*map(lake, sample_tables())))
+    of_ours = collected("pyarrow", CALLS[call](*sample_tables()))
+    assert rows_of(found) == rows_of(of_ours)
 
 
 def test_every_helper_is_called():
@@ -86,9 +116,27 @@ def test_every_helper_is_called():
     assert takes_frames - {"to_ton"} == helpers - drawn - {"decode_bodies", "parse_transactions"}
 
 
+def never(_):
+    raise AssertionError("a lazy frame was computed")
+
+
+def uncomputable(engine, frame):
+    """Return a lazy frame that fails when it is computed."""
+    match engine:
+        case "polars-lazy":
+            return frame.map_batches(never, schema=frame.collect_schema())
+        case "duckdb":
+            first = frame.columns[0]
+            return frame.filter(f"case when {first} is null then true else error('computed') end")
+        case "dask":
+            return frame.map_partitions(never, meta=frame._meta)
+
+
 @pytest.mark.parametrize("engine", LAZY[:-1])
-def test_what_is_lazy_stays_lazy(engine, tables, folder):
-    # That the kind is the same is shown above; this, that nothing was computed to make it.
-    transactions, messages = (frame_of(engine, table[:0], folder) for table in tables)
-    for call in CALLS.values():
-        call(transactions, messages)
+def test_lazy_frames_are_not_computed(engine, frames):
+    given = [uncomputable(engine, frame) for frame in frames(engine)]
+    for name, call in CALLS.items():
+        if engine != "dask" or " of " not in name:
+            result = call(*given)
+    with pytest.raises(Exception, match="computed"):
+        collected(engine, result)
