@@ -10,7 +10,6 @@ import pyarrow as pa
 import pytest
 from chains import Answers, frames
 from pandas.testing import assert_frame_equal
-from parity import ENGINES, assert_same, collected, frame_of
 
 import tonframes as tf
 from tonframes.analysis.activity import ACTIVITY, ACTIVITY_MESSAGES, FLOWS, activity, flows
@@ -207,54 +206,6 @@ def test_sums_may_be_more_than_int64_holds(made):
 
 
 # Frames
-
-CALLS = {
-    "hours": activity,
-    "no messages": lambda t, _: activity(t),
-    "shards": lambda t, m: activity(t, m, by=["block_workchain", "block_shard"]),
-    "opcodes": lambda t, m: activity(t, m, by=["opcode", "day"]),
-    "all": lambda t, m: activity(t, m, by=()),
-    "flows": lambda _, m: flows(m),
-    "flows of opcodes": lambda _, m: flows(m, by=["opcode", "hour"]),
-    "all flows": lambda _, m: flows(m, by=()),
-}
-
-
-@pytest.fixture(scope="module")
-def tables():
-    blocks = tf.read_blocks(tf.sample())
-    return blocks.arrow("transactions"), blocks.arrow("messages")
-
-
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("engine", ENGINES[1:])
-def test_every_engine_gives_the_same(engine, call, tables, tmp_path):
-    expected = collected("pandas", CALLS[call](*(each.to_pandas() for each in tables)))
-    result = CALLS[call](*(frame_of(engine, each, tmp_path) for each in tables))
-    assert_same(expected, collected(engine, result))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_where_there_is_nothing_the_columns_are_the_same(engine, tables, tmp_path):
-    for call in ("opcodes", "shards", "flows", "flows of opcodes"):
-        expected = collected("pandas", CALLS[call](*(each.to_pandas() for each in tables)))
-        nothing = (frame_of(engine, each.slice(0, 0), tmp_path) for each in tables)
-        assert_same(expected.slice(0, 0), collected(engine, CALLS[call](*nothing)))
-
-
-def test_the_lake_is_read_as_well(tables, tmp_path):
-    transactions, messages = tables
-    signed = [
-        code if code is None or code < 2**31 else code - 2**32
-        for code in messages["opcode"].to_pylist()
-    ]
-    at = messages.schema.get_field_index("opcode")
-    lake = transactions, messages.set_column(at, "opcode", pa.array(signed, "int32"))
-    for call in ("opcodes", "flows of opcodes"):
-        expected = collected("pandas", CALLS[call](*(each.to_pandas() for each in tables)))
-        for engine in ("pandas-pyarrow", "polars", "duckdb"):
-            given = (frame_of(engine, each, tmp_path) for each in lake)
-            assert_same(expected, collected(engine, CALLS[call](*given)))
 
 
 def test_the_frames_are_left_alone(made):

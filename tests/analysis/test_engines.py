@@ -60,9 +60,13 @@ def expected(call):
 
 @pytest.fixture(scope="session")
 def frames(tmp_path_factory):
-    """Return a function that returns the sample's frames of an engine, or such without rows."""
+    """Return a function that makes frames of an engine: of the sample, empty, as in the lake."""
     folder = tmp_path_factory.mktemp("engines")
-    tables = {"sample": sample_tables(), "empty": [table[:0] for table in sample_tables()]}
+    tables = {
+        "sample": sample_tables(),
+        "empty": [table[:0] for table in sample_tables()],
+        "lake": [lake(table) for table in sample_tables()],
+    }
 
     @cache
     def frames(engine, rows="sample"):
@@ -97,11 +101,11 @@ def test_empty_frames_have_the_same_columns(engine, call, frames):
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call != "undo_gas_exchange"])
-def test_every_helper_takes_the_lake_s_frames(call):
+@pytest.mark.parametrize("engine", ["pyarrow", "duckdb", *slow("pandas-pyarrow", "polars")])
+def test_every_helper_takes_the_lake_s_frames(engine, call, frames):
     # There opcodes are signed, bodies bytes, integers narrow; and nothing of ours is beside them.
-    found = collected("pyarrow", CALLS[call](*map(lake, sample_tables())))
-    of_ours = collected("pyarrow", CALLS[call](*sample_tables()))
-    assert rows_of(found) == rows_of(of_ours)
+    found = collected(engine, CALLS[call](*frames(engine, "lake")))
+    assert rows_of(found) == rows_of(collected(engine, CALLS[call](*frames(engine))))
 
 
 def test_every_helper_is_called():

@@ -14,7 +14,6 @@ from chains import Answers, frames, sample_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
-from parity import ENGINES, assert_same, collected, frame_of
 
 import tonframes as tf
 from tonframes.analysis.storage import DAY, RENT, storage_rates
@@ -330,25 +329,6 @@ def test_the_largest_balances_are_no_trouble():
 
 
 # Frames
-
-
-@pytest.mark.parametrize("engine", ENGINES[1:])
-def test_every_engine_gives_the_same(engine, tmp_path):
-    sample = sample_tables()[0]
-    expected = collected("pandas", storage_rates(sample.to_pandas()))
-    found = storage_rates(frame_of(engine, sample, tmp_path))
-    assert_same(expected, collected(engine, found))
-    none = storage_rates(frame_of(engine, sample.slice(0, 0), tmp_path))
-    assert_same(expected.slice(0, 0), collected(engine, none))
-
-
-def test_the_lake_is_read_as_well(tmp_path):
-    sample = sample_tables()[0].select(RENT)
-    expected = collected("pandas", storage_rates(sample.to_pandas()))
-    at = sample.schema.get_field_index("now")
-    lake = sample.set_column(at, "now", sample["now"].cast("int32"))
-    for engine in ("pandas-pyarrow", "polars", "duckdb"):
-        assert_same(expected, collected(engine, storage_rates(frame_of(engine, lake, tmp_path))))
 
 
 def test_rows_may_come_in_any_order(made):

@@ -7,11 +7,12 @@ from collections import Counter, defaultdict
 import pandas as pd
 import pyarrow as pa
 import pytest
-from chains import Answers, frames
+from chains import Answers, frames, sample_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
-from parity import ENGINES, assert_same, collected, frame_of
+from parity import ENGINES, collected, frame_of
+from slow import slow
 
 import tonframes as tf
 from tonframes.analysis.failures import failures
@@ -209,7 +210,6 @@ def test_it_all_adds_up_to_the_fees_of_all_transactions(made):
 
 def forest(parents, trace="0"):
     """Make the Arrow tables of one trace: of each transaction the one before, or None."""
-    blocks = tf.read_blocks(tf.sample())
     rows = [
         {"hash": str(at), "account": f"0:{at}", "now": at, "trace_id": trace, "total_fees": 1}
         for at in range(len(parents))
@@ -225,8 +225,8 @@ def forest(parents, trace="0"):
         told.append(message | come)
         told.append(message | {"tx_hash": str(parent), "tx_lt": parent, "direction": "out"})
     return (
-        table(rows, blocks.arrow("transactions").schema, TRACES),
-        table(told, blocks.arrow("messages").schema, TRACE_MESSAGES),
+        table(rows, sample_tables()[0].schema, TRACES),
+        table(told, sample_tables()[1].schema, TRACE_MESSAGES),
     )
 
 
@@ -280,15 +280,11 @@ def test_messages_in_a_circle_end_too(engine, tmp_path):
     assert not row["complete"]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_where_there_is_nothing_the_columns_are_the_same(engine, tmp_path):
-    blocks = tf.read_blocks(tf.sample())
-    tables = blocks.arrow("transactions"), blocks.arrow("messages")
-    some = collected("pandas", trace_costs(*(each.to_pandas() for each in tables)))
-    given = [frame_of(engine, each.slice(0, 0), tmp_path) for each in tables]
-    assert_same(some.slice(0, 0), collected(engine, trace_costs(*given)))
-    lone = frame_of(engine, tables[0], tmp_path), given[1]
-    found = collected(engine, trace_costs(*lone))
+@pytest.mark.parametrize("engine", ["pandas", "polars-lazy", "duckdb", *slow("dask")])
+def test_without_messages_every_transaction_stands_alone(engine, tmp_path):
+    transactions, messages = sample_tables()
+    given = (frame_of(engine, each, tmp_path) for each in (transactions, messages[:0]))
+    found = collected(engine, trace_costs(*given))
     assert set(found["depth"].to_pylist()) == {1}
     assert set(found["fwd_fees"].to_pylist()) == {0}
 
@@ -316,33 +312,6 @@ def test_excesses_are_found_in_the_lake_too(opcode):
 
 
 # Frames
-
-
-@pytest.mark.parametrize("engine", ENGINES[1:])
-def test_every_engine_gives_the_same(engine, tmp_path):
-    blocks = tf.read_blocks(tf.sample())
-    tables = blocks.arrow("transactions"), blocks.arrow("messages")
-    expected = collected("pandas", trace_costs(*(each.to_pandas() for each in tables)))
-    result = trace_costs(*(frame_of(engine, each, tmp_path) for each in tables))
-    assert_same(expected, collected(engine, result))
-
-
-def test_the_lake_is_read_as_well(tmp_path):
-    blocks = tf.read_blocks(tf.sample())
-    expected = collected("pandas", trace_costs(blocks.transactions, blocks.messages))
-    transactions = blocks.arrow("transactions").select(TRACES)
-    messages = blocks.arrow("messages").select(TRACE_MESSAGES)
-    now = transactions.schema.get_field_index("now")
-    transactions = transactions.set_column(now, "now", transactions["now"].cast("int32"))
-    signed = [
-        code if code is None or code < 2**31 else code - 2**32
-        for code in messages["opcode"].to_pylist()
-    ]
-    opcode = messages.schema.get_field_index("opcode")
-    messages = messages.set_column(opcode, "opcode", pa.array(signed, "int32"))
-    for engine in ("pandas-pyarrow", "polars", "duckdb"):
-        given = (frame_of(engine, each, tmp_path) for each in (transactions, messages))
-        assert_same(expected, collected(engine, trace_costs(*given)))
 
 
 def test_a_filter_on_the_result_does_not_change_what_was_counted(tmp_path):
