@@ -57,7 +57,7 @@ from faulty_service import (
 )
 
 import tonframes as tf
-from tonframes.fetch import block as asking
+from tonframes.fetch import block as block_pages
 from tonframes.seqnos import spell, subtract
 from tonframes.store import Store
 
@@ -122,7 +122,7 @@ class Lab:
             assert failure.partial.seqnos == there
             assert digests(failure.partial) == self.truth(*there)
         told = " ".join([*failure.__notes__])
-        assert f"missing: {spell(missing)}. To go on, call fetch_blocks again" in told
+        assert f"missing: {spell(missing)}. To continue, call fetch_blocks again" in told
         assert self.service.met
         self.service.injecting = False
         self.comes_whole(store=self.store)
@@ -222,7 +222,7 @@ CASES |= {
         ("F11 401", error("no such key", 401), tf.RequestError, f"{NAMED}.*; 1 attempt .*the key"),
         ("F11 403", error("no", 403), tf.RequestError, f"{NAMED}.*; 1 attempt .*network"),
         ("F27 resets for ever", raw(end="reset"), tf.RequestError, f"{NAMED}.*reset by peer"),
-        ("F31 HTML for ever", answer(PAGE), tf.RequestError, f"{NAMED}.*with a page: We are ill"),
+        ("F31 HTML for ever", answer(PAGE), tf.RequestError, f"{NAMED}.*an HTML page: We are ill"),
         (
             "F36 a redirect",
             answer(b"", 302, Location="https://other.example/x"),
@@ -250,13 +250,13 @@ def retry_after(lab):
 @case("F13 a hole for ever")
 def hole(lab):
     lab.service.inject(absent, SHARDS, seqno=HIT)
-    lab.fails(tf.IncompleteError, f"{HIT} .*it is a hole: absent, while {LAST} is there", ALONE)
+    lab.fails(tf.IncompleteError, f"{HIT} .*the service does not have it, but it has {LAST}", ALONE)
 
 
 @case("F13 a hole among transactions for ever")
 def hole_of_transactions(lab):
     lab.service.inject(absent, TRANSACTIONS, seqno=HIT)
-    lab.fails(tf.IncompleteError, f"masterchain block {HIT} .*hole", ALONE)
+    lab.fails(tf.IncompleteError, f"masterchain block {HIT} .*the service does not have it", ALONE)
 
 
 @case("F13 two holes for ever")
@@ -298,7 +298,7 @@ def never_a_state_before(lab):
 def hole_without_a_state(lab):
     for operation in (SHARDS, TRANSACTIONS, STATE):
         lab.service.inject(absent, operation, seqno=HIT)
-    lab.fails(tf.IncompleteError, f"{HIT} .*it is a hole", range(HIT, HIT + 2))
+    lab.fails(tf.IncompleteError, f"{HIT} .*the service does not have it", range(HIT, HIT + 2))
 
 
 @case("F16 every row of every list is lost once")
@@ -353,7 +353,7 @@ def the_same_list(lab):
 @contextmanager
 def small_pages(rows: int):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asking, "MOST_ROWS", rows)
+        patch.setattr(block_pages, "MOST_ROWS", rows)
         yield
 
 
@@ -440,7 +440,7 @@ CASES |= {
 }
 
 
-@case("F29 silence", "F29 a stall in the body")
+@case("F29 silence", "F29 a stall in the content")
 def stalls(lab):
     half = raw(sized(b"{", 999, HEAD), end="stall")
     for seqno, reply in {HIT: raw(end="stall"), HIT + 1: half}.items():
@@ -761,7 +761,7 @@ ELSEWHERE = {
     "F47": "store_under_fire::test_a_damaged_range_is_never_read_wrong_and_fetched_again",
     "F48": "client::test_setting_the_clock_changes_nothing "
     "client::test_a_date_without_date_is_measured_by_the_clock_and_bounded",
-    "F49": "client::test_200_threads_share_one_pace "
+    "F49": "client::test_200_threads_share_one_rate "
     "client::test_works_inside_a_running_event_loop",
     "F50": "service::test_slow_clients_are_let_go service::test_long_request_lines "
     "service::test_other_methods_are_not_allowed "
