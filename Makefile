@@ -26,7 +26,8 @@ test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
 
 test-slow: .venv/.dev
-	$(BIN)/python -m pytest --numprocesses=auto -m slow tests
+	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest --numprocesses=auto \
+		-m '(slow or hypothesis) and not spark and not wheel' tests
 
 test-wheel: .venv/.dev
 	$(BIN)/python -m pytest -m wheel tests

@@ -10,14 +10,15 @@ from hypothesis import HealthCheck, settings
 
 SHARED = Path(__file__).parents[1].parent / "shared"
 
-# The ordinary run draws the same examples every time; `soak` looks for new ones.
-settings.register_profile(
-    "fast",
-    max_examples=50,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+# The ordinary and the slow run draw the same examples every time; `soak` looks for new ones.
+for profile, examples in {"fast": 25, "slow": 200}.items():
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.register_profile(
     "soak",
     max_examples=3000,

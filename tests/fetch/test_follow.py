@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from itertools import pairwise
 
 import pandas as pd
@@ -82,6 +83,11 @@ def take(following, stop=ALL.stop):
     raise AssertionError("following ended")
 
 
+@cache
+def truth(seqnos):
+    return tables_of(BODIES[seqno - FIRST] for seqno in seqnos)
+
+
 def is_the_chain(taken, seqnos=ALL):
     """Consecutive, without a gap, each row once."""
     runs = [run for blocks in taken for run in blocks.seqnos]
@@ -90,9 +96,8 @@ def is_the_chain(taken, seqnos=ALL):
     assert runs[-1].stop == seqnos.stop
     names = ("transactions", "messages", "blocks", "address_book")
     joined = concat([{name: blocks.arrow(name) for name in names} for blocks in taken])
-    truth = tables_of(BODIES[seqno - FIRST] for seqno in seqnos)
     for name in ("transactions", "messages", "blocks"):
-        assert joined[name].equals(truth[name]), name
+        assert joined[name].equals(truth(seqnos)[name]), name
 
 
 # ── following ────────────────────────────────────────────────────────────────────────────────────

@@ -596,9 +596,9 @@ tf.fetch_blocks(range(start, stop), client=tf.Client(url), store=store)
     ("program", "number"),
     [
         ("the command", signal.SIGINT),
-        ("the command", signal.SIGTERM),
-        ("a script", signal.SIGINT),
         ("a script", signal.SIGTERM),
+        pytest.param("the command", signal.SIGTERM, marks=pytest.mark.slow),
+        pytest.param("a script", signal.SIGINT, marks=pytest.mark.slow),
     ],
 )
 def test_f39_f40_a_signal_ends_the_process_within_a_second(lab, program, number):
@@ -697,18 +697,18 @@ LISTED = re.findall(
 
 
 @cache
-def tests_in(name: str) -> set[str]:
+def names_in(name: str) -> set[str]:
     (file,) = Path(__file__).parents[1].rglob(f"test_{name}.py")
     return set(re.findall(r"^def (test_\w+)\(", file.read_text("utf-8"), re.MULTILINE))
 
 
 def test_every_listed_fault_is_shown():
-    named = {code.upper() for test in tests_in("matrix") for code in re.findall(r"f\d\d", test)}
+    named = {code.upper() for test in names_in("matrix") for code in re.findall(r"f\d\d", test)}
     shown_here = named | {name[:3] for name in CASES}
     assert {code for code, shown_by in LISTED if "here" in shown_by.split()} == shown_here
     for code, shown_by in LISTED:
         for name, test in re.findall(r"`(\w+)::(\w+)`", shown_by):
-            assert test in tests_in(name), code
+            assert test in names_in(name), code
 
 
 def test_the_list_is_that_of_the_reference(reference):
