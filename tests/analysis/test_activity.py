@@ -110,7 +110,7 @@ def opcode(row):
         ((), lambda _: ()),
     ],
 )
-def test_groups_are_told_as_the_service_shows_them(bodies, by, key_of):
+def test_groups_agree_with_the_answers(bodies, by, key_of):
     keys = [by] if isinstance(by, str) else list(by)
     found = activity(*frames(bodies), by=by)
     assert list(found) == [*keys, *FIGURES]
@@ -122,13 +122,13 @@ def test_groups_are_told_as_the_service_shows_them(bodies, by, key_of):
     assert_frame_equal(order, order.sort_values(keys) if keys else order)
 
 
-def test_shards_are_apart(made):
+def test_shards_are_groups(made):
     found = activity(*frames(made), by=["block_workchain", "block_shard"])
     assert len(found) > 3
     assert found.transactions.sum() == sum(len(body["transactions"]) for body in made)
 
 
-def test_without_messages_what_is_about_them_is_unknown(made):
+def test_without_messages_their_columns_are_null(made):
     transactions, messages = frames(made)
     known = activity(transactions, messages)
     found = activity(transactions)
@@ -183,7 +183,7 @@ def test_every_message_flows_once(bodies, by, key_of):
     assert found.value.is_monotonic_decreasing
 
 
-def test_either_end_will_do(made):
+def test_flows_need_only_one_end_of_a_message(made):
     _, messages = frames(made)
     whole = flows(messages, by=()).iloc[0]
     come, out = messages[messages.direction == "in"], messages[messages.direction == "out"]
@@ -208,7 +208,7 @@ def test_sums_may_be_more_than_int64_holds(made):
 # Frames
 
 
-def test_the_frames_are_left_alone(made):
+def test_arguments_are_not_changed(made):
     transactions, messages = frames(made[:3])
     before = transactions.copy(), messages.copy()
     activity(transactions, messages)

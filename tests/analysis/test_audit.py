@@ -71,7 +71,7 @@ def test_an_import_fee_that_no_price_gives_is_found(chain):
     assert set(violated.hash) < set(messages.query("direction == 'in' and source.isna()").tx_hash)
 
 
-def test_less_than_nothing_is_no_import_fee(chain):
+def test_a_negative_import_fee_is_a_violation(chain):
     transactions, _ = chain
     external = transactions[transactions.compute_gas_credit.fillna(0) > 0][:1].copy()
     external["total_fees"] = 1
@@ -122,14 +122,14 @@ def test_a_message_that_is_missing_leaves_it_unknown(chain):
     assert "violated" not in set(audit.verdict)
 
 
-def test_a_transaction_that_is_missing_violates_nothing(chain):
+def test_a_missing_transaction_is_no_violation(chain):
     transactions, messages = chain
     for row in range(0, 200, 7):
         audit = check_balances(transactions.drop(row), messages)
         assert "violated" not in set(audit.verdict)
 
 
-def test_what_the_black_hole_gets_is_burned(chain):
+def test_the_black_hole_burns_what_it_receives(chain):
     transactions, messages = chain
     incoming = messages[(messages.direction == "in") & (messages.value.fillna(0) > 0)].tx_hash
     incoming = incoming[~incoming.isin(messages[messages.direction == "out"].tx_hash)]

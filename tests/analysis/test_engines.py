@@ -87,7 +87,7 @@ PAIRS += [pytest.param("spark", call, marks=pytest.mark.spark) for call in CALLS
 
 
 @pytest.mark.parametrize(("engine", "call"), PAIRS)
-def test_every_engine_gives_its_own_kind_and_the_same_numbers(engine, call, frames):
+def test_every_engine_gives_its_own_kind_of_frame_and_the_same_numbers(engine, call, frames):
     assert_same(expected(call), collected(engine, CALLS[call](*frames(engine))))
     assert expected(call).num_rows
 
@@ -102,7 +102,7 @@ def test_empty_frames_have_the_same_columns(engine, call, frames):
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call != "undo_gas_exchange"])
 @pytest.mark.parametrize("engine", ["pyarrow", *slow("pandas-pyarrow", "polars", "duckdb")])
-def test_every_helper_takes_the_lake_s_frames(engine, call, frames):
+def test_every_helper_reads_frames_of_the_lake(engine, call, frames):
     # There opcodes are signed, bodies bytes, integers narrow; and nothing of ours is beside them.
     found = collected(engine, CALLS[call](*frames(engine, "lake")))
     assert rows_of(found) == rows_of(collected(engine, CALLS[call](*frames(engine))))

@@ -34,7 +34,7 @@ def test_columns_keep_nulls_index_and_name():
     assert_series_equal(to_ton(amounts), expected)
 
 
-def test_of_a_frame_every_column_of_integers_is_taken():
+def test_every_integer_column_of_a_frame_is_converted():
     frame = pd.DataFrame({"value": [10**9], "source": ["x"], "bounced": [True]})
     expected = pd.DataFrame({"value": [1.0], "source": ["x"], "bounced": [True]})
     before = frame.copy()
@@ -43,7 +43,7 @@ def test_of_a_frame_every_column_of_integers_is_taken():
 
 
 @pytest.mark.parametrize("wrong", [1.0, "1", True, None, pd.Series([1.0]), pd.Series(["1"])])
-def test_what_is_no_amount_is_refused(wrong):
+def test_wrong_amounts_are_refused(wrong):
     with pytest.raises(TypeError, match="nanoton"):
         to_ton(wrong)
 
@@ -68,7 +68,7 @@ def gas_rows(**columns):
     return pd.DataFrame(columns).astype(dtypes)
 
 
-def test_the_gas_exchange_is_undone_where_it_must_have_happened():
+def test_the_gas_exchange_is_undone():
     frame = gas_rows(
         block_workchain=[-1, -1, -1, 0, -1],
         compute_gas_used=[0, 0, 6464, 0, None],
@@ -253,7 +253,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("phase", UNKNOWN)
-def test_a_phase_that_is_missing_is_unknown_and_not_zero(phase):
+def test_the_fee_of_a_missing_phase_is_null(phase):
     row, part = UNKNOWN[phase]
     fees = fee_breakdown(frame_of(row)).iloc[0]
     assert not fees.complete
@@ -299,7 +299,7 @@ def test_the_identity_is_exact_on_a_synthetic_chain():
 
 
 @pytest.mark.parametrize("by", ["account", "opcode", ["descr", "hour"], "compute_exit_code", "day"])
-def test_the_lake_s_frames_give_the_same(by):
+def test_frames_of_the_lake_give_the_same(by):
     tables = synthetic(20, seed=2)
     expected = fee_summary(*tables, by=by)
     found = fee_summary(*map(lake, tables), by=by)
@@ -321,7 +321,7 @@ def test_groups_are_a_partition_and_add_up(by):
     assert groups.cost.is_monotonic_decreasing
 
 
-def test_a_group_is_what_pandas_makes_of_it():
+def test_groups_agree_with_pandas():
     transactions, messages = frames(30, seed=3)
     groups = fee_summary(transactions, messages, by="account").set_index("account")
     expected = transactions.groupby("account").total_fees.sum()
@@ -338,7 +338,7 @@ def test_an_empty_frame_has_an_empty_summary():
     assert_series_equal(groups.dtypes, full.dtypes)
 
 
-def test_what_phases_are_missing_is_counted_as_unknown():
+def test_missing_phases_are_counted_as_unknown():
     transactions = frame_of({}, NO_ACTION | {"hash": "i"})
     messages = frames(1, seed=1)[1][:0]
     groups = fee_summary(transactions, messages)
@@ -414,7 +414,7 @@ def test_frames_of_two_engines_are_not_joined():
         fee_summary(transactions, synthetic(2, seed=1)[1])
 
 
-def test_groups_that_nobody_has_are_named():
+def test_unknown_groups_are_named():
     transactions, messages = frames(2, seed=1)
     with pytest.raises(ValueError, match="the column 'colour' of messages"):
         fee_summary(transactions, messages, by="colour")

@@ -20,7 +20,7 @@ def taken(chain, by, needs=("total_fees",)):
     return rows.collect().to_native(), keys
 
 
-def test_no_group_is_one_group(chain):
+def test_no_group_means_one_row(chain):
     rows, keys = take_grouped("a helper", *chain, ["total_fees"], ())
     groups = add_up(rows, keys, "total_fees").collect().to_native()
     assert keys == []
@@ -56,11 +56,11 @@ def test_messages_are_needed_for_their_columns(chain):
 
 
 @pytest.mark.parametrize("by", [3, None, ["account", None], {"account"}])
-def test_names_are_texts(chain, by):
+def test_groups_are_given_as_text(chain, by):
     with pytest.raises(TypeError, match="a helper groups by names of columns, not by"):
         take_grouped("a helper", *chain, ["total_fees"], by)
 
 
-def test_a_figure_of_the_result_is_no_group(chain):
+def test_a_result_column_cannot_be_a_group(chain):
     with pytest.raises(ValueError, match="cannot group by 'cost': it is a figure of the result"):
         take_grouped("a helper", *chain, ["total_fees"], "cost", figures=["cost"])

@@ -189,7 +189,7 @@ def near(known):
     }
 
 
-def test_every_account_is_told_as_the_service_shows_it(bodies):
+def test_rates_agree_with_the_answers(bodies):
     found = pa.Table.from_pandas(storage_rates(frame(bodies)), preserve_index=False).to_pylist()
     expected = {account: recomputed(rows) for account, rows in histories(bodies).items()}
     assert len(found) == len(expected)
@@ -263,7 +263,7 @@ def test_no_rate_of_old_prices_is_taken_for_today():
     assert (found.intervals, found.collected, found.seconds) == (1, 20, 100)
 
 
-def test_debt_at_either_end_hides_the_rate():
+def test_debt_at_either_end_makes_the_rate_unknown():
     owing = at(START + 100, 5, storage_fees_due=40, account_state_balance_after=0)
     found = rate(at(START), owing)
     assert nothing_known(found)
@@ -289,20 +289,20 @@ def test_another_code_or_status_is_another_account():
     assert (found.intervals, found.collected) == (1, 70)
 
 
-def test_an_account_that_grew_has_a_mean_and_no_days():
+def test_an_account_that_grew_has_a_mean_rate_and_no_days_left():
     found = rate(at(START), at(START + 100, 50), at(START + 200, 90))
     assert (found.intervals, found.collected, found.steady) == (2, 140, False)
     assert found[DAYS].isna().all()
     assert found.rent_per_day == 140 * DAY / 200
 
 
-def test_special_accounts_pay_nothing_for_ever():
+def test_special_accounts_never_freeze():
     found = rate(at(START), at(START + 100, 0), at(START + 200, 0))
     assert (found.intervals, found.rent_per_day, found.steady) == (2, 0, True)
     assert found[DAYS].isna().all()
 
 
-def test_what_is_not_active_cannot_freeze():
+def test_accounts_that_are_not_active_have_no_days_to_freeze():
     uninit = {
         "orig_status": "uninit",
         "end_status": "uninit",
@@ -314,7 +314,7 @@ def test_what_is_not_active_cannot_freeze():
     assert pd.isna(found.days_to_freeze)
 
 
-def test_what_is_missing_is_unknown():
+def test_missing_values_give_nulls():
     found = rate(at(START), at(START + 100, None, account_state_balance_after=None))
     assert nothing_known(found)
     assert found[["balance", "debt"]].isna().all()
@@ -322,7 +322,7 @@ def test_what_is_missing_is_unknown():
     assert rate(at(START), at(START + 100, 5, **gone)).balance == 0
 
 
-def test_the_largest_balances_are_no_trouble():
+def test_very_large_balances_are_handled():
     found = rate(at(START), at(START + 3, 1, account_state_balance_after=5 * 10**18))
     assert found.balance == 5 * 10**18
     assert found.days_left == pytest.approx(5 * 10**18 / (DAY / 3))

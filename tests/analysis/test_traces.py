@@ -109,7 +109,7 @@ def plain(found):
 # What it says
 
 
-def test_every_trace_is_told_as_the_service_shows_it(bodies):
+def test_traces_agree_with_the_answers(bodies):
     found = plain(trace_costs(*frames(bodies)))
     expected = {key: recomputed(key, rows) for key, rows in by_trace(bodies).items()}
     assert {
@@ -132,7 +132,7 @@ def test_a_trace_is_named_by_its_first_transaction(bodies):
             assert all(internal(rows[h]["in_msg"]) for h in others)
 
 
-def test_failures_are_those_that_are_listed_as_such(bodies):
+def test_failures_of_a_trace_are_those_that_failures_lists(bodies):
     transactions, messages = frames(bodies)
     listed = failures(transactions)
     listed = listed[~listed.phase.isin(LOST)]
@@ -180,7 +180,7 @@ def test_the_cost_is_what_the_accounts_lost_on_any_chain(seed, size):
     assert check_losses(tf.synthetic_blocks(12, seed=seed, transactions_per_block=size)) > 5
 
 
-def test_cut_traces_are_told_from_whole_ones(made):
+def test_cut_traces_are_not_complete(made):
     inner = made[10:20]
     found = plain(trace_costs(*frames(inner)))
     whole = plain(trace_costs(*frames(made)))
@@ -196,7 +196,7 @@ def test_cut_traces_are_told_from_whole_ones(made):
     assert {row["complete"] for row in found.values()} == {True, False}
 
 
-def test_it_all_adds_up_to_the_fees_of_all_transactions(made):
+def test_costs_add_up_to_the_fees_of_all_transactions(made):
     transactions, messages = frames(made)
     found = trace_costs(transactions, messages)
     out = messages[messages.direction == "out"]
@@ -272,7 +272,7 @@ def test_a_trace_may_be_of_any_depth(engine, tmp_path):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_messages_in_a_circle_end_too(engine, tmp_path):
+def test_messages_in_a_circle_have_a_depth(engine, tmp_path):
     # As no chain has them; but a frame may be of anything.
     result = trace_costs(*engine_frames(engine, [2, 0, 1], tmp_path))
     (row,) = collected(engine, result).to_pylist()
@@ -297,7 +297,7 @@ def test_sums_of_values_may_be_more_than_int64_holds():
 
 
 @pytest.mark.parametrize("opcode", [EXCESSES, EXCESSES - 2**32])
-def test_excesses_are_found_in_the_lake_too(opcode):
+def test_excesses_are_found_in_signed_opcodes(opcode):
     transactions, messages = pandas_frames([None, 0, 1])
     last = messages.msg_hash == "m2"
     messages.loc[last, "opcode"] = opcode
@@ -323,7 +323,7 @@ def test_a_filter_on_the_result_does_not_change_what_was_counted(tmp_path):
     assert found["depth"].to_list() == [4]
 
 
-def test_the_frames_are_left_alone(made):
+def test_arguments_are_not_changed(made):
     transactions, messages = frames(made[:3])
     before = transactions.copy(), messages.copy()
     trace_costs(transactions, messages)

@@ -52,7 +52,7 @@ def service(chain):
 
 
 @pytest.mark.parametrize("seed", slow_after(3, SEEDS))
-def test_nothing_is_lost_or_doubled_whatever_happens(service, chain, tmp_path, seed):
+def test_nothing_is_lost_or_doubled(service, chain, tmp_path, seed):
     rng = Random(seed)
     service.storm(seed, SHARE, FAULTS)
     page = 1000 if seed % 5 else 4

@@ -490,13 +490,13 @@ def secret(lab):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_promise_is_kept(lab, name):
+def test_what_must_follow_a_fault_follows(lab, name):
     CASES[name](lab)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_without_its_fault_the_case_fails(lab, name):
+def test_a_case_fails_without_its_fault(lab, name):
     lab.service.injecting = False
     with pytest.raises((AssertionError, pytest.fail.Exception)):
         CASES[name](lab)
@@ -505,7 +505,7 @@ def test_without_its_fault_the_case_fails(lab, name):
 # ── what is no answer ────────────────────────────────────────────────────────────────────────────
 
 
-def test_f12_what_is_not_there_yet_is_said_and_what_is_before_is_kept(lab):
+def test_f12_blocks_before_the_end_of_the_chain_are_kept(lab):
     wanted = range(LAST - 3, LAST + 3)
     with pytest.raises(tf.RequestError, match=f"{LAST + 1} is not indexed yet .*{LAST}") as caught:
         lab.fetch(wanted)
@@ -515,20 +515,20 @@ def test_f12_what_is_not_there_yet_is_said_and_what_is_before_is_kept(lab):
     assert Store(lab.store).held() == caught.value.partial.seqnos
 
 
-def test_f12_what_was_before_the_service_began_is_said(lab):
+def test_f12_blocks_before_the_first_are_reported(lab):
     with pytest.raises(tf.RequestError, match=f"the first one is {FIRST}") as caught:
         lab.fetch(range(FIRST - 5, FIRST + 5))
     assert (caught.value.status, caught.value.retryable) == (404, False)
 
 
-def test_f13_where_the_service_ends_is_not_told_for_a_while(lab):
+def test_f13_the_end_of_the_chain_is_absent_at_first(lab):
     lab.service.inject(absent, SHARDS, seqno=HIT, times=2)
     lab.service.inject(absent, INFO, times=2)
     lab.comes_whole(store=None)
     assert lab.service.met == 4
 
 
-def test_f13_which_network_it_is_is_not_told_for_a_while(lab):
+def test_f13_the_network_is_absent_at_first(lab):
     lab.service.inject(absent, INFO, times=2)
     lab.comes_whole()
     assert lab.service.met == 2
@@ -554,7 +554,7 @@ def interrupting():
 
 
 @pytest.mark.parametrize("operation", [SHARDS, TRANSACTIONS, STATE, INFO])
-def test_f39_ctrl_c_comes_at_once_and_the_next_call_works(lab, interrupting, operation):
+def test_f39_ctrl_c_interrupts_and_the_next_call_works(lab, interrupting, operation):
     asked = {SHARDS: {"seqno": HIT}, TRANSACTIONS: {"seqno": HIT}}.get(operation, {})
     lab.service.inject(press(interrupting), operation, times=1, **asked)
     start = time.monotonic()
@@ -665,7 +665,7 @@ for _ in range(20):
 """
 
 
-def test_f49_the_first_bodies_come_to_several_threads_at_once():
+def test_f49_threads_may_read_their_first_answers_at_once():
     """While one thread makes a decoder of msgspec, another that uses it half made crashes."""
     body = json.dumps(tf.synthetic_blocks(1, transactions_per_block=6)[0]).encode()
     told = subprocess.run(
