@@ -8,6 +8,8 @@ import pytest
 from chains import Answers
 from hypothesis import HealthCheck, settings
 
+import tonframes as tf
+
 SHARED = Path(__file__).parents[1].parent / "shared"
 
 # The ordinary and the slow run draw the same examples every time; `soak` looks for new ones.
@@ -62,3 +64,9 @@ def recorded(real):
     paths = sorted((real / "masterchainBlockShards").glob("*.json"))
     assert paths
     return Answers(json.loads(path.read_bytes()) for path in paths)
+
+
+@pytest.fixture(scope="session")
+def blocks():
+    """Return the blocks of the sample."""
+    return tf.read_blocks(tf.sample())

@@ -30,8 +30,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarni
 
 
 @pytest.fixture(scope="session")
-def recorded(real):
-    """Give every recorded body: name, parser, bytes."""
+def recorded_answers(real):
+    """Return every recorded answer: name, parser, bytes."""
     found = [
         (path, parse_blocks) for path in sorted((real / "masterchainBlockShards").glob("*.json"))
     ]
@@ -70,8 +70,8 @@ def assert_comes_back(parse, body, dialect):
 
 
 @dialects
-def test_every_recorded_body_comes_back(recorded, dialect):
-    for name, parse, body in recorded:
+def test_every_recorded_body_comes_back(recorded_answers, dialect):
+    for name, parse, body in recorded_answers:
         try:
             assert_comes_back(parse, body, dialect)
         except (AssertionError, DecodeError) as error:
@@ -97,8 +97,8 @@ def test_synthetic_bodies_need_no_tolerance(made):
         parse(body)
 
 
-def test_bytes_text_and_parsed_json_are_one(recorded, made):
-    for _, parse, body in [*recorded, *made]:
+def test_bytes_text_and_parsed_json_are_one(recorded_answers, made):
+    for _, parse, body in [*recorded_answers, *made]:
         once = tables(parse(body))
         for other in (body.decode(), json.loads(body)):
             again = tables(parse(other))
@@ -209,8 +209,8 @@ def test_dtypes_never_depend_on_the_rows(frames):
             assert dtypes(frame) == {c.name: c.dtype for c in schema.TABLES[name].columns}
 
 
-def test_dtypes_of_recorded_bodies_are_the_same(recorded):
-    for _, parse, body in recorded:
+def test_dtypes_of_recorded_bodies_are_the_same(recorded_answers):
+    for _, parse, body in recorded_answers:
         parsed = parse(body)
         for name in parsed.names:
             declared = {c.name: c.dtype for c in schema.TABLES[name].columns}

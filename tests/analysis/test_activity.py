@@ -8,13 +8,12 @@ from datetime import UTC, datetime
 import pandas as pd
 import pyarrow as pa
 import pytest
-from chains import Answers, frames
+from chains import frames
 from pandas.testing import assert_frame_equal
 
-import tonframes as tf
 from tonframes.analysis.activity import ACTIVITY, ACTIVITY_MESSAGES, FLOWS, activity, flows
 
-# Extra fields are what some recorded bodies are made of.
+# Extra fields are what some recorded answers are made of.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 FIGURES = (
@@ -28,16 +27,6 @@ FIGURES = (
     "gas_used",
     "total_fees",
 )
-
-
-@pytest.fixture(scope="module")
-def made():
-    return Answers(tf.synthetic_blocks(30, seed=9, transactions_per_block=60))
-
-
-@pytest.fixture(params=["made", "recorded"])
-def bodies(request):
-    return request.getfixturevalue(request.param)
 
 
 def plain(found, keys):
@@ -61,11 +50,11 @@ def gas(row):
     return fees if special else used
 
 
-def recomputed(bodies, key_of):
+def recomputed(answers, key_of):
     """Do what `activity` does, from what the service shows."""
     groups = defaultdict(Counter)
     accounts = defaultdict(set)
-    for body in bodies:
+    for body in answers:
         for row in body["transactions"]:
             key = key_of(row)
             # A tick has no message; an older service says so by an empty one.
@@ -110,12 +99,12 @@ def opcode(row):
         ((), lambda _: ()),
     ],
 )
-def test_groups_agree_with_the_answers(bodies, by, key_of):
+def test_groups_agree_with_the_answers(answers, by, key_of):
     keys = [by] if isinstance(by, str) else list(by)
-    found = activity(*frames(bodies), by=by)
+    found = activity(*frames(answers), by=by)
     assert list(found) == [*keys, *FIGURES]
     rows = plain(found, keys)
-    expected = recomputed(bodies, key_of)
+    expected = recomputed(answers, key_of)
     assert {key: {name: row[name] for name in FIGURES} for key, row in rows.items()} == expected
     assert found.index.equals(pd.RangeIndex(len(found)))
     order = found[keys].dropna()
@@ -141,11 +130,11 @@ def test_without_messages_their_columns_are_null(made):
 # Flows
 
 
-def distinct(bodies):
+def distinct(answers):
     """Give every message from account to account, whichever end of it is there."""
     return {
         message["hash"]: message
-        for body in bodies
+        for body in answers
         for row in body["transactions"]
         for message in [row["in_msg"] or {}, *(row["out_msgs"] or ())]
         if message.get("source") and message.get("destination")
@@ -167,13 +156,13 @@ def distinct(bodies):
         ((), lambda _: ()),
     ],
 )
-def test_every_message_flows_once(bodies, by, key_of):
+def test_every_message_flows_once(answers, by, key_of):
     keys = [by] if isinstance(by, str) else list(by)
     expected = defaultdict(Counter)
-    for message in distinct(bodies).values():
+    for message in distinct(answers).values():
         names = ("bounced", "bounced_value") if message["bounced"] else ("messages", "value")
         expected[key_of(message)].update(dict(zip(names, (1, int(message["value"])), strict=True)))
-    found = flows(frames(bodies)[1], by=by)
+    found = flows(frames(answers)[1], by=by)
     figures = ["messages", "value", "bounced", "bounced_value"]
     assert list(found) == [*keys, *figures]
     rows = plain(found, keys)

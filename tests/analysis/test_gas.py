@@ -25,11 +25,6 @@ LAST = 2**63 - 1
 CODE = "account_state_code_hash_before"
 
 
-@pytest.fixture(scope="module")
-def blocks():
-    return tf.read_blocks(tf.sample())
-
-
 def calls(gas, **columns):
     """Make transactions of the basechain that used so much gas; columns override."""
     gas = list(gas)

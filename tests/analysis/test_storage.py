@@ -10,17 +10,16 @@ from math import ceil
 import pandas as pd
 import pyarrow as pa
 import pytest
-from chains import Answers, frames, sample_tables
+from chains import frames, sample_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-import tonframes as tf
 from tonframes.analysis.storage import DAY, RENT, storage_rates
 from tonframes.network.prices import STORAGE
 from tonframes.synthetic import Chain
 
-# Extra fields are what some recorded bodies are made of.
+# Extra fields are what some recorded answers are made of.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 CHANGE = STORAGE[1].valid_from
@@ -97,9 +96,9 @@ def test_the_true_rate_lies_within_the_bounds(cells, gaps):
     assert found.days_left <= 10**9 / (true * DAY)
 
 
-def histories(bodies):
+def histories(answers):
     found = defaultdict(list)
-    for body in bodies:
+    for body in answers:
         for row in body["transactions"]:
             found[row["account"]].append(row)
     return {account: sorted(rows, key=lambda r: int(r["lt"])) for account, rows in found.items()}
@@ -167,18 +166,8 @@ def recomputed(rows):  # noqa: C901 - one account, from top to bottom
     return result
 
 
-@pytest.fixture(scope="module")
-def made():
-    return Answers(tf.synthetic_blocks(60, seed=5, transactions_per_block=60))
-
-
-@pytest.fixture(params=["made", "recorded"])
-def bodies(request):
-    return request.getfixturevalue(request.param)
-
-
-def frame(bodies):
-    return frames(bodies)[0]
+def frame(answers):
+    return frames(answers)[0]
 
 
 def near(known):
@@ -189,9 +178,9 @@ def near(known):
     }
 
 
-def test_rates_agree_with_the_answers(bodies):
-    found = pa.Table.from_pandas(storage_rates(frame(bodies)), preserve_index=False).to_pylist()
-    expected = {account: recomputed(rows) for account, rows in histories(bodies).items()}
+def test_rates_agree_with_the_answers(answers):
+    found = pa.Table.from_pandas(storage_rates(frame(answers)), preserve_index=False).to_pylist()
+    expected = {account: recomputed(rows) for account, rows in histories(answers).items()}
     assert len(found) == len(expected)
     for row in found:
         assert row == near(expected[row["account"]])

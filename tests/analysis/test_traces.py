@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 import pandas as pd
 import pyarrow as pa
 import pytest
-from chains import Answers, frames, sample_tables
+from chains import frames, sample_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
@@ -18,25 +18,15 @@ import tonframes as tf
 from tonframes.analysis.failures import failures
 from tonframes.analysis.traces import EXCESSES, TRACE_MESSAGES, TRACES, trace_costs
 
-# Extra fields are what some recorded bodies are made of.
+# Extra fields are what some recorded answers are made of.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 LOST = {"deposit", "committed", "ignored"}
 
 
-@pytest.fixture(scope="module")
-def made():
-    return Answers(tf.synthetic_blocks(40, seed=3, transactions_per_block=40))
-
-
-@pytest.fixture(params=["made", "recorded"])
-def bodies(request):
-    return request.getfixturevalue(request.param)
-
-
-def by_trace(bodies):
+def by_trace(answers):
     traces = defaultdict(dict)
-    for body in bodies:
+    for body in answers:
         for row in body["transactions"]:
             if row.get("trace_id"):
                 traces[row["trace_id"]][row["hash"]] = row
@@ -109,9 +99,9 @@ def plain(found):
 # What it says
 
 
-def test_traces_agree_with_the_answers(bodies):
-    found = plain(trace_costs(*frames(bodies)))
-    expected = {key: recomputed(key, rows) for key, rows in by_trace(bodies).items()}
+def test_traces_agree_with_the_answers(answers):
+    found = plain(trace_costs(*frames(answers)))
+    expected = {key: recomputed(key, rows) for key, rows in by_trace(answers).items()}
     assert {
         key: {name: value for name, value in row.items() if name != "failures"}
         for key, row in found.items()
@@ -121,8 +111,8 @@ def test_traces_agree_with_the_answers(bodies):
     assert any(row["excesses"] for row in expected.values())
 
 
-def test_a_trace_is_named_by_its_first_transaction(bodies):
-    for trace_id, rows in by_trace(bodies).items():
+def test_a_trace_is_named_by_its_first_transaction(answers):
+    for trace_id, rows in by_trace(answers).items():
         parents = parents_of(rows)
         if trace_id in rows:
             assert parents[trace_id] is None
@@ -132,8 +122,8 @@ def test_a_trace_is_named_by_its_first_transaction(bodies):
             assert all(internal(rows[h]["in_msg"]) for h in others)
 
 
-def test_failures_of_a_trace_are_those_that_failures_lists(bodies):
-    transactions, messages = frames(bodies)
+def test_failures_of_a_trace_are_those_that_failures_lists(answers):
+    transactions, messages = frames(answers)
     listed = failures(transactions)
     listed = listed[~listed.phase.isin(LOST)]
     counts = Counter(transactions.trace_id[listed.index])
@@ -158,10 +148,10 @@ def lost(rows):
     return sum(int(before) - int(after) for before, after in known)
 
 
-def check_losses(bodies):
-    found = plain(trace_costs(*frames(bodies)))
+def check_losses(answers):
+    found = plain(trace_costs(*frames(answers)))
     checked = 0
-    for trace_id, rows in by_trace(bodies).items():
+    for trace_id, rows in by_trace(answers).items():
         loss = lost(rows)
         if found[trace_id]["complete"] and loss is not None:
             # What the first message brought along came from outside of the trace.
@@ -170,8 +160,8 @@ def check_losses(bodies):
     return checked
 
 
-def test_the_cost_is_what_the_accounts_lost(bodies):
-    assert check_losses(bodies) > 20
+def test_the_cost_is_what_the_accounts_lost(answers):
+    assert check_losses(answers) > 20
 
 
 @settings(max_examples=5)
