@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tonframes.analysis.result import BY
+from tonframes.analysis.declaration import BY
 from tonframes.analysis.results import RESULTS
 from tonframes.errors import did_you_mean
 from tonframes.wire.record import api_path

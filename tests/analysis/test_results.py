@@ -10,7 +10,7 @@ import pytest
 from pandas.testing import assert_series_equal
 
 import tonframes as tf
-from tonframes.analysis.result import BY
+from tonframes.analysis.declaration import BY
 from tonframes.analysis.results import RESULTS
 
 #: What each helper is called with, beside blocks, and the columns that it then groups by.

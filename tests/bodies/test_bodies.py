@@ -26,7 +26,7 @@ from tonframes.bodies import (
     possible_weights,
 )
 from tonframes.bodies.cells import Builder, Cell, usage
-from tonframes.bodies.result import RESULT
+from tonframes.bodies.columns import RESULT
 from tonframes.bodies.schemes import SCHEMES
 from tonframes.network.prices import PRICES
 from tonframes.synthetic import bodies as made_up

@@ -14,9 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import narwhals as nw
-import numpy as np
 import pandas as pd
 import pyarrow as pa
+
+from tonframes.wire.dtypes import dtype_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -136,8 +137,9 @@ def by_group(frame: Frame, by: Sequence[str], step: Step) -> Frame:
         made = pa.Table.from_pandas(result, preserve_index=False).replace_schema_metadata(None)
         # pandas has texts as large_string, which pyarrow does not join with string.
         kinds = {name: table.schema.field(name).type for name in table.column_names}
+        texts = (pa.string(), pa.large_string())
         shape = [
-            (f.name, kinds.get(f.name, f.type) if _is_text(f.type) else f.type) for f in made.schema
+            (f.name, kinds.get(f.name, f.type) if f.type in texts else f.type) for f in made.schema
         ]
         return lazy(made.cast(pa.schema(shape)))
     if frame.implementation.is_dask():
@@ -211,23 +213,3 @@ def _numbered(frame: Frame) -> Frame:
     if frame.implementation.is_pandas():
         return lazy(frame.to_native().reset_index(drop=True))
     return frame
-
-
-# ── dtypes on pandas ─────────────────────────────────────────────────────────────────────────────
-
-
-def dtype_of(kind: pa.DataType) -> Any:
-    """Choose the dtype on pandas of a column: one that holds nulls, whatever the rows."""
-    if pa.types.is_integer(kind):
-        return pd.Int64Dtype()
-    if pa.types.is_boolean(kind):
-        return pd.BooleanDtype()
-    if pa.types.is_floating(kind):
-        return pd.Float64Dtype()
-    if _is_text(kind) or pa.types.is_null(kind):
-        return pd.StringDtype(na_value=np.nan)
-    return None if pa.types.is_timestamp(kind) else pd.ArrowDtype(kind)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

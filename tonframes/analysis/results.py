@@ -7,8 +7,8 @@ booleans boolean, ratios Float64 and texts str, whatever the rows.
 
 from __future__ import annotations
 
-from tonframes.analysis.result import BY, Result
-from tonframes.bodies import result as bodies
+from tonframes.analysis.declaration import BY, Result
+from tonframes.bodies import columns as bodies
 from tonframes.wire.kinds import BOOL, FLOAT, INT, TEXT
 from tonframes.wire.record import Column
 

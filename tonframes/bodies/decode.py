@@ -5,22 +5,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import narwhals as nw
-import pandas as pd
 import pyarrow as pa
 
 from tonframes.bodies.boc import require_pytoniq
-from tonframes.bodies.result import KEYS, READ
+from tonframes.bodies.columns import KEYS, READ
 from tonframes.bodies.schemes import read_body
 from tonframes.errors import shorten
+from tonframes.wire.dtypes import dtype_of
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     Rows = nw.DataFrame[Any]
 
 AnyFrame = TypeVar("AnyFrame")
 
 _BODIES = ("body", "body_boc")
 _SCHEMA = pa.schema([(column.name, column.kind.arrow) for column in READ])
-_DTYPES = {column.kind.arrow: pd.api.types.pandas_dtype(column.dtype) for column in READ}
 
 
 def decode_bodies(messages: AnyFrame) -> AnyFrame:
@@ -158,5 +159,5 @@ def _frame(table: pa.Table, like: Rows) -> Rows:
     """Convert a table to a frame of the same library, in pandas with the same index."""
     if not like.implementation.is_pandas():
         return nw.from_arrow(table, backend=like.implementation)
-    frame: pd.DataFrame = table.to_pandas(types_mapper=_DTYPES.get)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=dtype_of)
     return nw.from_native(frame.set_axis(like.to_native().index), eager_only=True)

@@ -1,8 +1,7 @@
 """Compute what gas and messages cost, from the price history.
 
-This is for estimates and for "what if": what a recorded transaction cost is in the data, and
-`price_of` finds the prices that it was charged by. All amounts are nanoton; all arithmetic is in
-integers.
+This is for estimates. The data already contains what a recorded transaction cost, and `price_of`
+finds the prices that it paid. All amounts are nanoton; all arithmetic is in integers.
 
 Source: mc-config.h and transaction.cpp of the TON monorepo
 (https://github.com/ton-blockchain/ton). The documentation of TON differs from them in places; the
@@ -11,15 +10,17 @@ node is right, and it rounds fees up.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import TypeAlias
 
 from tonframes.errors import shorten
+from tonframes.moments import parse_moment
 from tonframes.network.prices import PRICES, Prices
 
-#: A moment: a datetime with a time zone, unix seconds, or ISO text (UTC if it names no zone).
+#: A moment: a datetime with a time zone, unix seconds, or text (UTC if it names no time zone).
 Moment: TypeAlias = datetime | int | str
 
 
@@ -39,12 +40,12 @@ def gas_fee(
     workchain
         Workchain of the account: 0 basechain, -1 masterchain.
     at
-        Moment of the transaction: a datetime with a time zone, unix seconds, or ISO text (UTC if
-        it names no zone). None means the newest prices.
+        Moment of the transaction: a datetime with a time zone, unix seconds, or text such as
+        ``"2025-01-01"`` (UTC if it names no time zone). None means the newest prices.
     prices
-        The price history: rows of `tonframes.network.prices.Prices`. None means mainnet's, as far
-        as this version knows it (`tonframes.network.prices.PRICES`). Pass your own for another
-        network, or after a price change.
+        The price history: rows of `tonframes.network.prices.Prices`. None means the history of
+        mainnet that this version contains (`tonframes.network.prices.PRICES`). Pass your own for
+        another network, or after a price change.
 
     Returns
     -------
@@ -131,7 +132,7 @@ def forward_fee(
     at: Moment | None = None,
     prices: Iterable[Prices] | None = None,
 ) -> int:
-    """Return the fee for forwarding a message of some size.
+    """Return the fee for forwarding a message of a given size.
 
     Parameters
     ----------
@@ -262,7 +263,7 @@ def checked_prices(prices: Iterable[Prices] | None = None) -> tuple[Prices, ...]
     ----------
     prices
         Rows of `tonframes.network.prices.Prices`, as any iterable: a generator is read once, here.
-        A single row is a history too. None means mainnet's history, `PRICES`.
+        A single row is a history as well. None means mainnet's history, `PRICES`.
 
     Raises
     ------
@@ -310,25 +311,17 @@ def _span(row: Prices) -> str:
 
 def _second(at: Moment) -> int:
     """Return the unix second of a moment, or raise an error if it is not a moment."""
-    if isinstance(at, str):
-        try:
-            moment = datetime.fromisoformat(at)
-        except ValueError:
-            raise ValueError(f"a moment as text must be in ISO form, not {shorten(at)}") from None
-        return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
-    if isinstance(at, datetime):
-        if at.tzinfo is None:
-            raise ValueError(f"{at} has no time zone; pass a datetime with one, such as tzinfo=UTC")
-        return int(at.timestamp())
+    if isinstance(at, datetime | str):
+        return math.floor(parse_moment(at, "at").timestamp())
     if isinstance(at, bool) or not hasattr(at, "__index__"):
         raise TypeError(
-            "a moment is a datetime with a time zone, unix seconds as an int, or ISO text, not "
-            f"{shorten(at)}"
+            "at is a datetime with a time zone, unix seconds as an int, or text such as "
+            f"2026-05-28T20:28, not {shorten(at)}"
         )
     try:
         return int(datetime.fromtimestamp(operator.index(at), UTC).timestamp())
     except (ValueError, OverflowError, OSError):
-        raise ValueError(f"{shorten(at)} is not a moment in unix seconds") from None
+        raise ValueError(f"at is not a moment in unix seconds: {shorten(at)}") from None
 
 
 def _natural(value: int, name: str) -> int:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import pyarrow as pa
 
+from tonframes.wire.dtypes import dtype_of
 from tonframes.wire.kinds import BOOL, OBJECT, REFUSALS, TIME, Json, Kind
 
 if TYPE_CHECKING:
@@ -130,19 +131,8 @@ class Column:
     @property
     def dtype(self) -> str:
         """The pandas dtype, which never depends on the rows."""
-        match str(self.kind.arrow):
-            case "int64":
-                return "int64" if self.always else "Int64"
-            case "bool":
-                return "bool" if self.always else "boolean"
-            case "uint64":
-                return "UInt64"
-            case "string":
-                return "str"
-            case "double":
-                return "Float64"
-            case _:
-                return "datetime64[us, UTC]"
+        name = str(dtype_of(self.kind.arrow) or "datetime64[us, UTC]")
+        return {"Int64": "int64", "boolean": "bool"}.get(name, name) if self.always else name
 
 
 @dataclass(frozen=True, eq=False, repr=False)
