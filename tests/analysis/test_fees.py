@@ -313,7 +313,7 @@ def test_missing_phases_are_counted_as_unknown():
         (
             frame_of({}).astype({"total_fees": "float64"}),
             TypeError,
-            "integers in the column 'total_fees', which is Float64: pandas makes floats",
+            "integers in the column 'total_fees', which is Float64: pandas turns integers",
         ),
         (frame_of({}).astype({"total_fees": "str"}), TypeError, "integers in the column"),
         (
@@ -350,14 +350,14 @@ def test_a_partition_of_floats_is_refused(tmp_path):
         pq.write_table(table.replace_schema_metadata(None), tmp_path / f"{number}.parquet")
     fees = fee_breakdown(dd.read_parquet(tmp_path))
     with pytest.raises(
-        TypeError, match=r"integers in the column .*, which is Float64: pandas makes"
+        TypeError, match=r"integers in the column .*, which is Float64: pandas turns"
     ):
         fees.compute()
 
 
 def test_a_frame_of_another_table_is_recognised():
     transactions, messages = frames(2, seed=1)
-    with pytest.raises(ValueError, match="looks like messages: was the argument meant for another"):
+    with pytest.raises(ValueError, match="looks like messages: is this the right argument"):
         fee_breakdown(messages)
     with pytest.raises(ValueError, match="looks like transactions"):
         fee_summary(transactions, transactions)

@@ -74,7 +74,7 @@ def test_of_other_frames_the_columns_are_named():
 
 def test_what_is_in_ton_is_not_converted_again():
     blocks = tf.read_blocks(tf.sample())
-    with pytest.raises(TypeError, match="Is it in TON already"):
+    with pytest.raises(TypeError, match="Is it already in TON"):
         to_ton(to_ton(tf.fee_breakdown(blocks)))
 
 

@@ -43,8 +43,8 @@ FLOWS = ("msg_hash", "source", "destination", "value", "bounced")
 
 _TRAFFIC = ("messages_in", "messages_out", "external", "internal")
 _VALUE = sums.halves_of(["value"])
-# Columns of the transaction at one end of a message. A message in the frame twice has two values
-# of them, and which one counts would depend on the order of the rows.
+# Columns of the transaction at one end of a message. A message that is in the frame twice has two
+# values of them, and the result would depend on the order of the rows.
 _OF_AN_END = ("tx_hash", "tx_lt", "tx_now", "block_time", "mc_block_seqno", "direction", "position")
 _NO_KEYS = (*_OF_AN_END, "value", "bounced")
 
@@ -76,9 +76,10 @@ def activity(
         Frames of one engine, of our tables or of the public lake, or a `Blocks` in place of both.
         `ACTIVITY` and `ACTIVITY_MESSAGES` name the columns.
     by
-        Columns to group by: of transactions (mc_block_seqno, block_workchain and block_shard,
-        account, …); of messages (opcode, …), then of the message that ran each transaction; or
-        "hour", "day", "week" (from Monday) and "month", UTC. An empty list is one group.
+        Columns to group by: columns of transactions (mc_block_seqno, block_workchain and
+        block_shard, account, …); columns of messages (opcode, …), which means of the message that
+        started the transaction; or "hour", "day", "week" (from Monday) and "month", in UTC. An
+        empty list makes one group.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -88,18 +89,19 @@ def activity(
 
     - the columns of `by`.
     - transactions: number of transactions.
-    - accounts: number of accounts that they are of.
-    - messages_in, messages_out: messages that ran these transactions, and that they sent.
-    - external: those of both that came from outside, or went there.
-    - internal: messages from account to account that arrived.
-    - value: nanoton, what these brought.
+    - accounts: number of different accounts.
+    - messages_in, messages_out: messages that started these transactions, and messages that these
+      transactions sent.
+    - external: messages in and out whose other end is outside the chain.
+    - internal: messages in that another account sent.
+    - value: nanoton, the value of the internal messages.
     - gas_used: gas of the transactions, with the exchange of gas and fees undone
       (`undo_gas_exchange`).
     - total_fees: nanoton, what validators collected in these transactions.
 
-    A message from account to account is in the frames twice, where it is sent and where it
-    arrives; `internal` and `value` count it once, where it arrives. Without messages all columns
-    about them are null.
+    A message from account to account has two rows: one of the transaction that sent it, and one of
+    the transaction that received it. `internal` and `value` count it once, where it is received.
+    Without messages, all columns about them are null.
 
     Raises
     ------
@@ -123,9 +125,9 @@ def activity(
     rows = engines.by_row(rows, _with_gas_used)
     counts, amounts = ["gas_used"], ["total_fees"]
     if messages is not None:
-        told = intake.take(messages, "activity", MESSAGES, ACTIVITY_MESSAGES)
-        intake.same_engine("activity", rows, told)
-        rows = _with_traffic(rows, told)
+        ends = intake.take(messages, "activity", MESSAGES, ACTIVITY_MESSAGES)
+        intake.same_engine("activity", rows, ends)
+        rows = _with_traffic(rows, ends)
         counts += [*_TRAFFIC, *_VALUE]
     groups = sums.add_up(rows, keys, sums=counts, amounts=amounts, accounts=True)
     if messages is None:
@@ -140,7 +142,7 @@ def _with_gas_used(rows: Frame) -> Frame:
 
 
 def _with_traffic(rows: Frame, messages: Frame) -> Frame:
-    """Add to transactions what their messages brought and took."""
+    """Add the number and the value of the messages of each transaction."""
     traffic = sums.add_up(
         engines.by_row(messages, _counted),
         ["tx_hash"],
@@ -191,9 +193,9 @@ def flows(
         A frame of any engine, of our table or of the public lake, or a `Blocks`. `FLOWS` names the
         columns.
     by
-        Columns to group by: of messages (source, destination, opcode, trace_id, …); or "hour",
-        "day", "week" (from Monday) and "month", UTC, of the time they were sent. Not the columns of
-        the transaction at one end of a message. An empty list is one group.
+        Columns of messages to group by (source, destination, opcode, trace_id, …); or "hour",
+        "day", "week" (from Monday) and "month", in UTC, of the time when they were sent. Columns of
+        the transaction at one end of a message cannot be used. An empty list makes one group.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -203,12 +205,12 @@ def flows(
 
     - the columns of `by`. Opcodes are unsigned.
     - messages: number of messages that did not bounce.
-    - value: nanoton that they carried.
-    - bounced: number of further messages, which came back.
-    - bounced_value: nanoton that those carried.
+    - value: nanoton, the value of these messages.
+    - bounced: number of messages that bounced.
+    - bounced_value: nanoton, the value of the messages that bounced.
 
-    Each message counts once, whether the frame has it as sent, as arrived, or as both. External
-    messages are left out: they carry no value, and only one end of them is an account.
+    Each message counts once, whether the frame has the row of its sender, of its receiver, or both.
+    External messages are left out: they carry no value, and only one end of them is an account.
 
     Raises
     ------
@@ -227,8 +229,8 @@ def flows(
     if wrong := next((key for key in keys if key in _NO_KEYS), None):
         raise ValueError(
             f"flows cannot group by {wrong!r}: it differs between the two ends of a message, or "
-            f"is added up. Group by other columns of the message; {', '.join(PERIODS)} are made "
-            "of created_at"
+            f"is added up. Group by other columns of the message; {', '.join(PERIODS)} are "
+            "computed from created_at"
         )
     refuse_figures("flows", keys, results.FLOWS.figures)
     periods = [key for key in keys if key in PERIODS]
@@ -246,7 +248,7 @@ def flows(
         rows = engines.by_row(rows, with_unsigned_opcode)
     for period in periods:
         rows = with_period(rows, period, "created_at")
-    rows = engines.by_row(rows, _told_apart)
+    rows = engines.by_row(rows, _split_bounced)
     amounts = ["value", "bounced_value"]
     groups = sums.add_up(rows, keys, sums=["messages", "bounced"], amounts=amounts)
     groups = sums.whole(groups, amounts, helper="flows", keys=keys, wide=wide)
@@ -254,8 +256,8 @@ def flows(
     return intake.give(groups, messages)
 
 
-def _told_apart(rows: Frame) -> Frame:
-    """Count and add up messages that bounced apart from the others."""
+def _split_bounced(rows: Frame) -> Frame:
+    """Divide count and value into those of bounced messages and those of all others."""
     back, none = nw.col("bounced").fill_null(value=False), nw.lit(0)
     value = nw.col("value").fill_null(0)
     return rows.with_columns(

@@ -1,4 +1,4 @@
-"""Whether fees and balances add up: to be checked before any other question."""
+"""Check whether fees and balances add up. Do this before any other analysis."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tonframes.frames import Blocks
     from tonframes.network.prices import Prices
 
-# Whatever is sent to this address is burned (configuration parameter 5, since May 2023).
+# Value that is sent to this address is burned (configuration parameter 5, since May 2023).
 _BLACKHOLE = "-1:" + "F" * 64
 
 _STATES = (
@@ -73,12 +73,12 @@ def check_fees(
     transactions
         A frame of any engine, or a `Blocks`, which brings its messages.
     messages
-        The messages of the same transactions, a frame of pandas, polars or pyarrow. With them,
-        and with the extra `boc`, the fee for importing an external message is computed from the
-        message and compared. Needs body or body_boc.
+        The messages of the same transactions, a frame of pandas, polars or pyarrow with the column
+        body or body_boc. With them, and with the extra `boc`, the fee for importing an external
+        message is computed from the message and compared.
     prices
-        The price history: yours, if the network is not mainnet or the prices have changed since.
-        None is `tonframes.network.prices.PRICES`, the history of mainnet.
+        The price history. None means `tonframes.network.prices.PRICES`, the history of mainnet.
+        Pass your own if the network is not mainnet, or if the prices have changed.
 
     Returns
     -------
@@ -86,18 +86,18 @@ def check_fees(
 
     - hash, account: the transaction.
     - verdict: ok, unknown or violated.
-    - difference: nanoton by which `total_fees` is larger than the rules give; null if unknown.
-    - why: the reason, where the verdict is not ok.
+    - difference: nanoton, `total_fees` minus the fees by the rules; null if unknown.
+    - why: the reason, if the verdict is not ok.
 
     Raises
     ------
     TypeError
-        `messages` of a lazy engine: Python reads the bodies row by row.
+        `messages` is a frame of a lazy engine: Python reads the bodies row by row.
 
     Notes
     -----
     ``total_fees = storage + gas + action + bounce + import + due`` (transaction.cpp; see
-    `fee_breakdown`). Violated means that the data is wrong: the chain follows the rule.
+    `fee_breakdown`). The chain follows this rule, so "violated" means that the data is wrong.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
     if imports:
         off = nw.when(external).then(nw.col("fee") - nw.col("expected")).otherwise(off)
         known = nw.col("complete") & ~(external & nw.col("expected").is_null())
-    # A negative fee cannot have been paid, whatever the message was.
+    # No message has a negative fee.
     off = nw.when(nw.col("fee") < 0).then(nw.col("fee")).otherwise(off)
     known = known | (nw.col("fee") < 0).fill_null(value=False)
     return (
@@ -137,7 +137,7 @@ def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
                 (~nw.col("complete"), nw.lit("phases are missing")),
                 (
                     nw.col("verdict") == "unknown",
-                    nw.lit("the fee for importing the message stands in no field"),
+                    nw.lit("no field has the fee for importing the message"),
                 ),
             )
         )
@@ -154,7 +154,7 @@ def _judged(rows: Frame, off: nw.Expr, known: nw.Expr) -> Frame:
 
 
 def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
-    """Compute the import fee of each external message: the possible one nearest to the one paid."""
+    """Compute the import fee of each external message: the possible fee nearest to the fee paid."""
     here = set(intake.columns_of(messages, "check_fees", MESSAGES))
     body, init = (
         ("body_boc", "init_state_boc") if "body_boc" in here else ("body", "init_state_body")
@@ -207,7 +207,7 @@ def _nearest(
     possible: set[int] = set()
     for row in prices:
         if row.workchain == workchain:
-            with suppress(ValueError):  # no bag of cells
+            with suppress(ValueError):  # not a bag of cells
                 possible |= import_fees(
                     body,
                     init if isinstance(init, str | bytes) else None,
@@ -223,7 +223,7 @@ def check_balances(transactions: Blocks, messages: None = None) -> pd.DataFrame:
 @overload
 def check_balances(transactions: AnyFrame, messages: AnyFrame) -> AnyFrame: ...
 def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> AnyFrame:
-    """Check that no nanoton appears or vanishes in each account's chain of transactions.
+    """Check for each account that no nanoton appears or vanishes between its transactions.
 
     Parameters
     ----------
@@ -236,22 +236,22 @@ def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> 
 
     - hash, account, lt: the transaction.
     - verdict: ok, unknown or violated.
-    - difference: nanoton by which the balance after is larger than it should be; null if unknown.
-    - why: the reason, where the verdict is not ok.
-    - chain: number of transactions that are checked together. A service knows a balance once a
-      block: several transactions of an account in one block can only be checked as a whole, and
-      share verdict and difference.
+    - difference: nanoton, the balance after minus the expected balance; null if unknown.
+    - why: the reason, if the verdict is not ok.
+    - chain: number of transactions that are checked together. A service has one balance of an
+      account per block, so several transactions of an account in one block can only be checked
+      together. They have the same verdict and difference.
 
     Notes
     -----
-    The node enforces (validate-query.cpp, the currency flow)::
+    The node enforces this rule (validate-query.cpp, the currency flow)::
 
         before + value in + ihr_fee in = after + sum of out (value + fwd_fee + ihr_fee)
                                          + total_fees + burned
 
-    The check goes from the first balance known before to the next one known after, over
-    transactions linked by prev_trans_hash. An unknown balance counts as 0 only for an account that
-    does not exist. Burned is what was sent to -1:FFFF…FFFF. Extra currencies are not checked.
+    The check goes from one known balance to the next, over transactions that are linked by
+    prev_trans_hash. An unknown balance counts as 0 only if the account does not exist. Burned is
+    the value sent to -1:FFFF…FFFF. Extra currencies are not checked.
 
     Examples
     --------
@@ -282,7 +282,7 @@ def _with_flow(rows: Frame) -> Frame:
     incoming = nw.col("direction") == "in"
     gained = carried - nw.col("fwd_fee").fill_null(0)
     return rows.with_columns(
-        # An external message out carries no value; what it cost is in the action fees.
+        # An outgoing external message carries no value; its cost is in the action fees.
         flow=nw.when(incoming).then(gained).otherwise(nw.lit(0) - carried),
         ins=one_if(incoming),
         outs=one_if(~incoming),
@@ -290,7 +290,7 @@ def _with_flow(rows: Frame) -> Frame:
 
 
 def _with_change(rows: Frame) -> Frame:
-    """Add by how much each transaction changed the balance; null where messages are missing."""
+    """Add the change of the balance by each transaction; null if messages are missing."""
     none = nw.lit(0)
     sent = nw.when(nw.col("action_success")).then(nw.col("action_msgs_created")).otherwise(none)
     bounced = one_if(nw.col("bounce") == "ok")
@@ -319,12 +319,12 @@ def _balance(when: str, status: str) -> nw.Expr:
 
 
 def _with_chains(rows: Frame) -> Frame:
-    """Add the number of each chain of an account, and what happened in it."""
+    """Divide the transactions of an account into chains, and add the figures of each chain."""
     rows = engines.with_previous(rows, ["hash", "known_after"], "account", "lt")
     linked = nw.col("previous_hash") == nw.col("prev_trans_hash")
-    goes_on = linked & (nw.col("previous_known_after") == 0) & nw.col("before").is_null()
-    goes_on = goes_on.fill_null(value=False)
-    rows = rows.with_columns(start=nw.when(goes_on).then(nw.lit(0)).otherwise(nw.lit(1)))
+    continues = linked & (nw.col("previous_known_after") == 0) & nw.col("before").is_null()
+    continues = continues.fill_null(value=False)
+    rows = rows.with_columns(start=nw.when(continues).then(nw.lit(0)).otherwise(nw.lit(1)))
     rows = engines.with_running(rows, "start", ["account"], "lt")
     within = ("account", "running_start")
     return rows.with_columns(

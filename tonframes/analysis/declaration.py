@@ -1,4 +1,4 @@
-"""The mechanism: what a declaration in `results` is."""
+"""The class that `results` declares the columns of a result with."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tonframes.wire.record import Column
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Stands in a declaration where the columns of `by` come.
+#: Marks the place of the columns of `by` in a declaration.
 BY = Column("by", TEXT, "", "The columns that were grouped by.")
 
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a helper returns: a row of what, and which columns."""
+    """What a helper returns: what a row is, and which columns it has."""
 
     name: str
     meaning: str
@@ -25,7 +25,7 @@ class Result:
 
     @property
     def figures(self) -> list[str]:
-        """The names of the columns, without those of `by`."""
+        """Names of the columns, without those of `by`."""
         return [column.name for column in self.columns if column is not BY]
 
     def names(self, keys: Sequence[str] = ()) -> list[str]:

@@ -3,8 +3,8 @@
 The analysis is written once, on narwhals, as steps from lazy frame to lazy frame. Only this module
 and those built on it (`intake`, `sums`, `periods`, `trees`) know how engines differ:
 
-- pandas and Dask are slow by the row, and lose dtypes: `by_row` runs the step on pyarrow.
-- pyarrow and Dask have no windows within groups: `by_group` runs the step on pandas.
+- pandas and Dask are slow with expressions on rows, and lose dtypes: `by_row` runs on pyarrow.
+- pyarrow and Dask have no windows within groups: `by_group` runs on pandas.
 - Engines keep the order of rows differently: `in_order`, `largest_first`, `beside`.
 """
 
@@ -22,10 +22,10 @@ from tonframes.wire.dtypes import dtype_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-#: A frame inside the package: of any engine, and lazy as far as the engine can be.
+#: A frame inside the package: of any engine, and lazy if the engine is.
 Frame: TypeAlias = nw.LazyFrame[Any]
 Step: TypeAlias = "Callable[[Frame], Frame]"
-#: A frame outside: pandas, polars (also lazy), pyarrow, DuckDB, Dask, PySpark.
+#: A frame of the user: pandas, polars (also lazy), pyarrow, DuckDB, Dask, PySpark.
 AnyFrame = TypeVar("AnyFrame")
 
 _ROW = "row of the frame"
@@ -38,20 +38,20 @@ def lazy(native: Any) -> Frame:
 
 
 def made_of(table: pa.Table, like: Frame) -> Frame:
-    """Return a table as a frame of the same engine, one whose rows are in memory."""
+    """Return a table as a frame of the same engine as `like`, in memory."""
     if like.implementation.is_pandas():
         return lazy(table.to_pandas(types_mapper=dtype_of))
     return nw.from_arrow(table, backend=like.implementation).lazy()
 
 
-# ── rows by themselves ───────────────────────────────────────────────────────────────────────────
+# ── single rows ───────────────────────────────────────────────────────────────────────────
 
 
 def by_row(frame: Frame, step: Step) -> Frame:
-    """Run a step that looks at each row by itself, and keeps every row in its place.
+    """Run a step that looks at single rows, and keeps all of them in the same order.
 
-    On pandas and Dask it runs on pyarrow: that takes a third of the time, and knows nulls.
-    Every column of the result comes from the step, with the dtype that `dtype_of` chooses.
+    On pandas and Dask it runs on pyarrow: that takes a third of the time, and every type has nulls.
+    Every column of the result comes from the step, with the dtype that `dtype_of` returns.
     """
     if frame.implementation.is_pandas():
         return lazy(_rows_on_arrow(frame.to_native(), step))
@@ -61,9 +61,9 @@ def by_row(frame: Frame, step: Step) -> Frame:
 
 
 def replace(frame: Frame, step: Step, *, reads: Sequence[str], writes: Sequence[str]) -> Frame:
-    """Run a step by row that writes a few of the columns that it reads.
+    """Run a step on single rows that writes some of the columns that it reads.
 
-    All other columns are passed on as they are: on pandas and Dask the step does not see them.
+    All other columns stay as they are: on pandas and Dask the step does not see them.
     """
     work = partial(_replaced, step=step, reads=list(reads), writes=list(writes))
     if frame.implementation.is_pandas():
@@ -75,7 +75,7 @@ def replace(frame: Frame, step: Step, *, reads: Sequence[str], writes: Sequence[
 
 def by_partition(native: Any, work: Callable[[pd.DataFrame], pd.DataFrame]) -> Frame:
     """Run work on each partition of a Dask frame."""
-    # Dask must know the columns of the result: they are those of the work on a frame without rows.
+    # Dask must know the columns of the result in advance: work on a frame without rows shows them.
     empty = work(native._meta)  # noqa: SLF001 - Dask has no public name for it
     return lazy(native.map_partitions(work, meta=empty))
 
@@ -83,7 +83,7 @@ def by_partition(native: Any, work: Callable[[pd.DataFrame], pd.DataFrame]) -> F
 def on_polars(native: Any, work: Callable[[Any], Any], columns: Mapping[str, Any]) -> Frame:
     """Run work in Python on a whole polars frame.
 
-    A filter on the result must not run before the work: it would see a part of the rows only.
+    polars must not move filters and selections of the result before the work, which needs all rows.
     """
     return lazy(
         native.map_batches(
@@ -97,7 +97,7 @@ def on_polars(native: Any, work: Callable[[Any], Any], columns: Mapping[str, Any
 
 
 def integers(frame: Frame, *names: str) -> Frame:
-    """Cast sums and counts to int64, whatever the engine made of them (DuckDB: HUGEINT)."""
+    """Cast sums and counts to int64; some engines return wider types (DuckDB: HUGEINT)."""
     return by_row(frame, partial(_integers, names=names))
 
 
@@ -124,10 +124,10 @@ def _replaced(frame: pd.DataFrame, step: Step, reads: list[str], writes: list[st
 
 
 def by_group(frame: Frame, by: Sequence[str], step: Step) -> Frame:
-    """Run a step that looks at groups of rows, each by itself: it may use windows.
+    """Run a step that looks at single groups of rows: it may use windows.
 
-    pyarrow and Dask have no windows, so there it runs on pandas: on Dask by partition, with all
-    rows of a group in the same one.
+    pyarrow and Dask have no windows, so there it runs on pandas. On Dask it runs on partitions, and
+    all rows of a group are in the same partition.
     """
     if frame.implementation.is_pandas():
         return lazy(_groups_on_pandas(frame.to_native(), step))
@@ -135,7 +135,7 @@ def by_group(frame: Frame, by: Sequence[str], step: Step) -> Frame:
         table = frame.collect().to_native()
         result = _groups_on_pandas(table.to_pandas(types_mapper=dtype_of), step)
         made = pa.Table.from_pandas(result, preserve_index=False).replace_schema_metadata(None)
-        # pandas has texts as large_string, which pyarrow does not join with string.
+        # Texts come back from pandas as large_string, which pyarrow does not join with string.
         kinds = {name: table.schema.field(name).type for name in table.column_names}
         texts = (pa.string(), pa.large_string())
         shape = [
@@ -150,12 +150,12 @@ def by_group(frame: Frame, by: Sequence[str], step: Step) -> Frame:
 
 
 def with_previous(frame: Frame, names: Sequence[str], by: str, order: str) -> Frame:
-    """Add what columns held in the row before, within groups, as `previous_…`: for `by_group`.
+    """Add the values of columns in the previous row of the group, as `previous_…`.
 
-    Null in the first row of a group.
+    For steps of `by_group`. The values are null in the first row of a group.
     """
     if frame.implementation.is_pandas():
-        # Windows of narwhals put results in place through Python objects, and fail on nulls.
+        # On pandas, narwhals' windows go through Python objects, and fail on nulls.
         rows = frame.to_native()
         before = rows.sort_values([by, order]).groupby(by, sort=False)[list(names)].shift()
         return lazy(rows.assign(**before.add_prefix("previous_")))
@@ -165,7 +165,7 @@ def with_previous(frame: Frame, names: Sequence[str], by: str, order: str) -> Fr
 
 
 def with_running(frame: Frame, name: str, by: Sequence[str], order: str) -> Frame:
-    """Add up a column from row to row, within groups, as `running_…`: for `by_group`."""
+    """Add the running sum of a column within groups, as `running_…`. For steps of `by_group`."""
     running = f"running_{name}"
     if frame.implementation.is_pandas():
         rows = frame.to_native()
@@ -188,7 +188,7 @@ def in_order(frame: Frame, keys: Sequence[str]) -> Frame:
 
 
 def largest_first(frame: Frame, name: str, keys: Sequence[str]) -> Frame:
-    """Sort groups by a figure, and where that is the same by their keys."""
+    """Sort groups by a figure, and groups with the same figure by their keys."""
     descending = [True, *[False] * len(keys)]
     return _numbered(frame.sort(name, *keys, descending=descending, nulls_last=True))
 
@@ -196,10 +196,10 @@ def largest_first(frame: Frame, name: str, keys: Sequence[str]) -> Frame:
 def beside(
     frame: nw.DataFrame[Any] | Frame, column: str, step: Step, adds: Sequence[str]
 ) -> nw.DataFrame[Any] | Frame:
-    """Add columns that a step makes of a column of text by a join.
+    """Add columns that a step finds by a join on a column of text.
 
-    A frame in memory keeps its order, its index and the dtypes of its other columns. A join would
-    not keep them, so only the text goes through it.
+    A frame in memory keeps the order of its rows, its index and its dtypes. A join does not keep
+    them, so only the column of text goes through the join.
     """
     if isinstance(frame, nw.LazyFrame):
         return step(frame)
@@ -209,7 +209,7 @@ def beside(
 
 
 def _numbered(frame: Frame) -> Frame:
-    """Give a pandas frame a new index."""
+    """Reset the index of a pandas frame."""
     if frame.implementation.is_pandas():
         return lazy(frame.to_native().reset_index(drop=True))
     return frame

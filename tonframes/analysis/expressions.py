@@ -23,12 +23,12 @@ def first_match(*cases: tuple[nw.Expr, nw.Expr]) -> nw.Expr:
 
 
 def ratio(rows: Frame, name: str, of: str) -> nw.Expr:
-    """Divide one column of integers or decimals by another, as a float; null where that is 0."""
+    """Divide a column of integers or decimals by another, as floats; null if the divisor is 0."""
     return as_float(rows, name) / nw.when(nw.col(of) != 0).then(as_float(rows, of))
 
 
 def as_float(rows: Frame, name: str) -> nw.Expr:
-    """Convert integers or decimals to floats, the nearest ones."""
+    """Convert integers or decimals to the nearest floats."""
     if rows.collect_schema()[name].is_decimal():
         return nw.col(name).cast(nw.Float64)
     # A cast would fail on pyarrow for integers of more than 53 bits; a division does not.

@@ -1,4 +1,4 @@
-"""Why transactions failed, what that cost, and how much money stayed with the wrong account."""
+"""Why transactions failed, what that cost, and how much value stayed with the wrong account."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def failures(transactions: AnyFrame) -> AnyFrame:
 
     Returns
     -------
-    A frame of the same engine with a row for each transaction (on pandas with its index) that was
-    `aborted`, and for two kinds that were not.
+    A frame of the same engine with one row per transaction (on pandas with its index) that was
+    `aborted`, and two kinds that were not aborted: committed and ignored.
 
     - hash, account, lt, now: the transaction.
     - phase: where it failed, or what happened instead:
@@ -81,36 +81,37 @@ def failures(transactions: AnyFrame) -> AnyFrame:
       - compute: the run failed; `code` is the exit code.
       - action: an action of the run could not be carried out; `code` is the result code.
       - committed: the run failed with the exit code `code`, but after COMMIT had made its work
-        final. The work stands, messages included: the network counts it as a success.
-      - ignored: the run succeeded, but messages that could not be sent were left out, as the
-        contract had asked by mode +2. Wallets do that. A payment of more than a wallet has ends
-        like this. The network counts it as a success, and does not record the reason.
-      - deposit: coins came to an address without a contract, sent so as not to come back. The
-        network calls that `aborted`, for it found nothing to run. Nothing has failed.
-      - null: aborted, and the phases that would say why are missing.
-    - code: exit code or result code. A number does not mean the same as the one and as the other.
+        final. The work and its messages stay. The network counts this as a success.
+      - ignored: the run succeeded, but messages that could not be sent were left out, because the
+        contract sent them with mode +2. Wallets use this mode. A payment of more than the balance
+        of a wallet ends like this. The network counts it as a success, and does not record the
+        reason.
+      - deposit: coins came to an address without a contract, in a message that cannot bounce. The
+        network calls this `aborted`, because there was no code to run. Nothing has failed.
+      - null: aborted, but the phases that show the reason are missing.
+    - code: exit code or result code. The same number has different meanings in the two.
     - name, meaning: name and meaning of the code or reason (`tonframes.network.exit_codes` and
       `tonframes.network.result_codes`).
-    - result_arg: of phase action: the index of the action that failed, from 0.
-    - no_funds: of phase action: whether it failed for want of money.
-    - bounce: `ok`: what was left of the value went back; `nofunds`: it should have gone back, but
-      did not pay for the way, and stayed; `none`: nothing was to go back.
-    - cost: nanoton, `total_fees` and what left with the bounce for forwarding it. The forwarding
-      fees of other messages are not in it; only committed and ignored have any (`fee_summary`).
-    - stuck: nanoton that came with the message and stayed with the account for nothing: the
-      credit less the fees of this transaction, except rent. 0 after a bounce; 0 for committed,
-      ignored and deposit, where the money is where it should be; 0 for external messages, which
-      bring none.
+    - result_arg: in phase action: the index of the action that failed, from 0.
+    - no_funds: in phase action: whether it failed because money was missing.
+    - bounce: `ok`: the rest of the value was sent back; `nofunds`: it should have been sent back,
+      but was less than the fee for that, and stayed; `none`: nothing had to be sent back.
+    - cost: nanoton, `total_fees` plus the forwarding fee that travels with the bounce. Forwarding
+      fees of other messages are not included; only committed and ignored have any (`fee_summary`).
+    - stuck: nanoton that came with the message and stayed with the account although the call
+      failed: the credit minus the fees of this transaction, except rent. It is 0 after a bounce; 0
+      for committed, ignored and deposit, where the account should keep the value; and 0 for
+      external messages, which carry no value.
 
     Notes
     -----
-    A bounced value is what gas, fines and forwarding leave of the credit (transaction.cpp,
-    prepare_bounce_phase), so none of it is stuck. A failure without a bounce sends nothing: the
-    balance changes by the credit less `total_fees`, and `stuck` is how much it has grown, apart
-    from rent. Rent that the account owed may have been paid from it.
+    A bounce sends back the credit minus gas, fines and forwarding (transaction.cpp,
+    prepare_bounce_phase), so nothing is stuck. A failure without a bounce sends nothing: the
+    balance changes by the credit minus `total_fees`, and `stuck` is its growth without rent. Rent
+    that the account owed may have been paid from it.
 
-    Values of a nanoton, which notifications and advertisements carry, buy no gas: on most wallets
-    they end as skipped, no_gas, without a bounce, as their senders expect.
+    A value of one nanoton, as in notifications and advertisements, buys no gas. On most wallets
+    such a message ends as skipped with no_gas, without a bounce, as its sender expects.
 
     Examples
     --------
@@ -127,7 +128,7 @@ def failures(transactions: AnyFrame) -> AnyFrame:
 def _shown(rows: Frame) -> Frame:
     acted = nw.col("phase") == ACTION
     rows = _named(rows).with_columns(
-        # The node leaves an index of 0 out.
+        # The node omits an index of 0.
         result_arg=nw.when(acted).then(nw.col("action_result_arg").fill_null(0)),
         no_funds=nw.when(acted).then(nw.col("action_no_funds")),
     )
@@ -140,7 +141,7 @@ def _explained(rows: Frame) -> Frame:
     phase = nw.col("phase")
     ran = phase.is_in([COMPUTE, COMMITTED])
     exit_code = nw.when(ran).then(nw.col("compute_exit_code"))
-    # If nothing bounced, total_fees are rent, old debt, and what the credit pays: gas and fines.
+    # Without a bounce, total_fees are rent, old debt, gas and fines. The credit pays the last two.
     debt = nw.col("storage_fees_collected") + nw.col("credit_due_fees_collected").fill_null(0)
     rows = rows.with_columns(
         listed=nw.col("aborted").fill_null(value=False) | ~phase.is_null(),
@@ -149,7 +150,7 @@ def _explained(rows: Frame) -> Frame:
         kept=nw.col("credit").fill_null(0) - (nw.col("total_fees") - debt),
         settled=(nw.col("bounce") == "ok") | phase.is_in([COMMITTED, IGNORED, DEPOSIT]),
     )
-    # The account itself may pay for gas: for external messages it always does.
+    # The account itself may pay for gas. For external messages it always does.
     nothing = nw.col("settled").fill_null(value=False) | (nw.col("kept") < 0)
     return rows.with_columns(
         failed=nw.col("listed") & (phase != DEPOSIT).fill_null(value=True),
@@ -172,7 +173,7 @@ def _phase() -> nw.Expr:
 
 
 def _named(rows: Frame) -> Frame:
-    """Add `name` and `meaning`: each phase has a table of its own."""
+    """Add `name` and `meaning`: each phase has its own table of codes."""
     phase, code, reason = nw.col("phase"), nw.col("code"), nw.col("skipped_reason")
     ran, acted = phase.is_in([COMPUTE, COMMITTED]), phase == ACTION
     skipped, ignored = phase.is_in([SKIPPED, DEPOSIT]), phase == IGNORED
@@ -187,7 +188,7 @@ def _named(rows: Frame) -> Frame:
             (ignored, nw.lit("skipped actions")),
         ).alias("name"),
         first_match(
-            (own, nw.lit("Thrown by the contract: its source says why.")),
+            (own, nw.lit("Thrown by the contract: see its source code.")),
             (ran, _meaning(code, of_exits)),
             (acted, _meaning(code, of_results)),
             (skipped, _meaning(reason, exit_codes.SKIP_REASONS)),
@@ -219,7 +220,7 @@ def failure_summary(
     by: str | Sequence[str] = ("phase", "code"),
     wide: bool = False,
 ) -> AnyFrame:
-    """Count the failures of groups of transactions, and add up what they cost and left stuck.
+    """Count the failures in groups of transactions, and add up their cost and the stuck value.
 
     Deposits are not failures and are left out: `failures` lists them.
 
@@ -230,22 +231,22 @@ def failure_summary(
         their columns.
     by
         Columns to group by: phase, code, name, meaning and bounce of `failures`; columns of
-        transactions (account, account_state_code_hash_before, …); of messages (opcode, source, …),
-        then of the message that ran each transaction; or "hour", "day", "week" (from Monday) and
-        "month", UTC. An empty list is one group.
+        transactions (account, account_state_code_hash_before, …); columns of messages (opcode,
+        source, …), which means of the message that started the transaction; or "hour", "day",
+        "week" (from Monday) and "month", in UTC. An empty list makes one group.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
     Returns
     -------
-    A frame of the same engine with a row for each group in which something failed, the most
-    failures first:
+    A frame of the same engine with a row for each group with failures, the most failures first:
 
     - the columns of `by`; phase and code come with their name and meaning.
     - failures: number of failed transactions.
-    - rate: part of all transactions, 0 to 1. All are those with the same values in the columns of
-      `by` that are not columns of `failures`: with ``by=["opcode", "phase"]``, the same opcode.
-    - accounts: number of accounts that failed so.
+    - rate: share of the transactions that failed in this way, 0 to 1. It refers to all transactions
+      with the same values in those columns of `by` that are not columns of `failures`: with
+      ``by=["opcode", "phase"]``, to all transactions with the same opcode.
+    - accounts: number of different accounts that failed in this way.
     - cost: nanoton, the sum of `cost` of `failures`.
     - stuck: nanoton, the sum of `stuck` of `failures`.
 
@@ -285,7 +286,7 @@ def failure_summary(
 
 
 def _grouped(rows: Frame, others: Sequence[str]) -> Frame:
-    """Select what is grouped by and added up; null for transactions that have not failed."""
+    """Select the columns to group by and to add up; null for transactions that have not failed."""
     failed = nw.col("failed")
     own = [name for name in ("account", *OWN) if name not in others]
     return _named(rows).select(

@@ -29,7 +29,7 @@ PARTS = {
     "due": "credit_due_fees_collected",
 }
 
-#: Every part, in the order in which frames show them.
+#: All parts, in the order of the columns.
 COMPONENTS = ("storage", "gas", "action", "bounce", "import", "due")
 
 _OF_ROWS = (*COMPONENTS, "residual", "total_fees")
@@ -50,9 +50,9 @@ BREAKDOWN = (
     *(column for column in PARTS.values() if column not in EXCHANGE),
 )
 
-# Mainnet's global versions (GlobalVersions.md; transaction.cpp, prepare_action_phase): version 4
-# came on 20 December 2023, version 10 on 7 May 2025. The hours are not on record. So these are the
-# seconds at the end of the day, and before them the sum decides where it can.
+# Global versions of mainnet (GlobalVersions.md; transaction.cpp, prepare_action_phase): version 4
+# came on 20 December 2023, version 10 on 7 May 2025. The hours are not on record, so these are the
+# last seconds of the days. Before them, the sum of the parts decides if it can.
 _VERSION_4 = 1_703_116_800
 _VERSION_10 = 1_746_662_400
 _STATE_TOO_BIG = 50
@@ -65,8 +65,8 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame: ...
 def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     """Split the fees of each transaction into their parts.
 
-    ``total = storage + gas + action + bounce + import + due + residual``, in nanoton, on every
-    row that is complete; and there ``residual`` is 0, or the row cannot be true (`check_fees`).
+    In every complete row, in nanoton: ``total = storage + gas + action + bounce + import + due +
+    residual``. There, ``residual`` is 0 if the data is correct (`check_fees`).
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
 
     Returns
     -------
-    A frame of the same engine, a row a transaction (on pandas with the same index):
+    A frame of the same engine with one row per transaction (on pandas with the same index):
 
     - hash: the transaction.
     - storage: rent collected.
@@ -84,23 +84,25 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
       (`undo_gas_exchange`).
     - action: the part of the forwarding fees that is collected here, and fines. The other part
       travels with the messages: `fee_summary` adds it.
-    - bounce: the same part for the message that bounced.
-    - import: the fee for importing the external message that began the transaction: what no
-      phase accounts for. No field of the service holds it. The `import_fee` of a message is what
-      its sender declared, and the network ignores it. `check_fees` recomputes it from the message.
+    - bounce: the same part of the forwarding fee of the bounced message.
+    - import: the fee for importing the external message that started the transaction. The service
+      has no field for it: it is the part of the total that no phase explains. The `import_fee` of
+      a message is what its sender declared, and the network ignores it. `check_fees` recomputes
+      the fee from the message.
     - due: old storage debt collected; 0 in all of history.
     - total: `total_fees`.
-    - residual: total less all parts.
-    - complete: every phase that the transaction must have had is there. If not, the parts that
-      are unknown are null, and so are import and residual.
+    - residual: total minus all parts.
+    - complete: no phase of the transaction is missing. If one is missing, the unknown parts are
+      null, and import and residual are null as well.
 
     Notes
     -----
-    Action fees of a failed action phase are recorded, but were not charged: before global version
-    4 (20 December 2023) never, and before version 10 (7 May 2025) not where the account's state
-    had become too big (result code 50). There `action` is 0.
+    Some action fees of failed action phases are recorded, but were not charged. Before global
+    version 4 (20 December 2023) these fees were never charged. Before version 10 (7 May 2025) they
+    were not charged if the account's state had become too big (result code 50). In these rows
+    `action` is 0.
 
-    Source: transaction.cpp of the TON monorepo, the places where total_fees is added to.
+    Source: transaction.cpp of the TON monorepo, where it adds to total_fees.
 
     Examples
     --------
@@ -120,13 +122,13 @@ def _shown(rows: Frame) -> Frame:
 
 
 def taken_apart(rows: Frame) -> Frame:
-    """Add the columns of `fee_breakdown` to rows that hold those of `BREAKDOWN`."""
+    """Add the columns of `fee_breakdown` to rows with the columns of `BREAKDOWN`."""
     # Most engines evaluate an expression as often as it is written: columns save that.
     external, rest = nw.col("external"), nw.col("rest")
     skipped = nw.col("compute_skipped").fill_null(value=False)
     failed = ~nw.col("compute_success")
     rows = rows.with_columns(
-        # Gas is lent to external messages alone.
+        # Gas is lent to external messages only.
         external=(nw.col("compute_gas_credit") > 0).fill_null(value=False),
         free=skipped | is_exchanged(),
         storage=nw.col(PARTS["storage"]),
@@ -182,10 +184,10 @@ def fee_summary(
         Two frames of one engine, or a `Blocks` in place of both. The messages of all the
         transactions must be there.
     by
-        Columns to group by: of transactions (account, descr, compute_exit_code, trace_id,
-        account_state_code_hash_before, …); of messages (opcode, source, …), then of the message
-        that ran each transaction; or "hour", "day", "week" (from Monday) and "month", UTC. An
-        empty list is one group.
+        Columns to group by: columns of transactions (account, descr, compute_exit_code, trace_id,
+        account_state_code_hash_before, …); columns of messages (opcode, source, …), which means of
+        the message that started the transaction; or "hour", "day", "week" (from Monday) and
+        "month", in UTC. An empty list makes one group.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -198,12 +200,12 @@ def fee_summary(
     - transactions: number of transactions.
     - storage, gas, action, bounce, import, due: as in `fee_breakdown`.
     - residual: fees that violate the rules; 0 in true data.
-    - unknown: fees of transactions with phases missing, as far as the phases that are there do
-      not explain them.
-    - total_fees: the sum of all these: what validators collected in these transactions.
-    - fwd_fees: what left with the messages that they sent, for the validators who import them.
-    - cost: total_fees and fwd_fees: what the accounts paid.
-    - share: part of the cost of all groups, 0 to 1; null where nothing was paid.
+    - unknown: fees that cannot be assigned because phases are missing.
+    - total_fees: the sum of the columns before: what validators collected in these transactions.
+    - fwd_fees: the part of the forwarding fees that travels with the messages sent, for the
+      validators who import them.
+    - cost: total_fees plus fwd_fees: what the accounts paid.
+    - share: share of the cost of all groups, 0 to 1; null if nothing was paid.
 
     Raises
     ------
@@ -237,12 +239,13 @@ def fee_summary(
     2,374,294,503  113.66%  total_fees + fwd_fee of all messages
     2,234,447,678  106.96%  total_fees + action_total_fwd_fees
 
-    The first is "Total fee" of explorers (tonviewer): what is collected here, without what the
-    sender paid on top. The third is what ton-analyst sums on Dune: what the receivers' blocks
-    collected. Over a whole trace that is the same, at the ends of a range it is not. The fourth is
-    Dune's metrics_ton_gas_fees_daily, which does not filter by direction: each internal message
-    counts twice. The last adds an explorer's "Fwd. fee". A third of it is in total_fees already,
-    and it counts messages of failed action phases, which were never sent.
+    The first is "Total fee" of explorers (tonviewer): what is collected here, without the
+    forwarding fees that the sender paid in addition. The third is what ton-analyst sums on Dune:
+    what the receivers' blocks collected. Over a whole trace it is equal to the second; at the ends
+    of a range it is not. The fourth is Dune's metrics_ton_gas_fees_daily, which does not filter by
+    direction: it counts each internal message twice. The last adds an explorer's "Fwd. fee". A
+    third of that is already in total_fees, and it includes messages of failed action phases, which
+    were never sent.
     """
     messages = intake.paired("fee_summary", transactions, messages)
     rows, keys = take_grouped(
@@ -279,18 +282,18 @@ def undo_gas_exchange(transactions: Blocks) -> pd.DataFrame: ...
 @overload
 def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame: ...
 def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame:
-    """Restore gas and its fees as they are on the chain.
+    """Restore gas and its fees to their values on the chain.
 
     Deployed services (ton-index-go since 1.2.1, scan_common.go) exchange `gas_fees` and `gas_used`
-    where the fees are less than the gas, to repair rows of the past. Special masterchain
-    accounts meet that condition too, for their gas is free: they come with fees and without gas.
-    Executed steps use gas, so the exchanged form cannot be true. The functions of this package
-    undo the exchange themselves; call this before calculations of your own.
+    if the fees are less than the gas, in order to repair old rows. Special masterchain accounts
+    meet that condition as well, because their gas is free: the service shows them with fees and
+    without gas. Executed steps use gas, so the exchanged values cannot be correct. The functions of
+    this package undo the exchange themselves; call this before your own calculations.
 
     Parameters
     ----------
     transactions
-        A frame of any engine, or a `Blocks`. Needs block_workchain, compute_gas_used,
+        A frame of any engine, or a `Blocks`, with block_workchain, compute_gas_used,
         compute_gas_fees and compute_vm_steps.
 
     Returns

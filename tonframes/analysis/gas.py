@@ -69,9 +69,9 @@ def gas_summary(
         Frames of one engine, of our tables or of the public lake, or a `Blocks` in place of both.
         `GAS` names the columns. Messages are only needed to group by their columns.
     by
-        Columns to group by: of transactions (account_state_code_hash_before, account, …); of
-        messages (opcode, …), then of the message that ran each transaction; or "hour", "day",
-        "week" (from Monday) and "month", UTC. An empty list is one group.
+        Columns to group by: columns of transactions (account_state_code_hash_before, account, …);
+        columns of messages (opcode, …), which means of the message that started the transaction;
+        or "hour", "day", "week" (from Monday) and "month", in UTC. An empty list makes one group.
     wide
         Return sums as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -83,20 +83,21 @@ def gas_summary(
     - the columns of `by`.
     - transactions: number of transactions.
     - calls: transactions in which the contract was run.
-    - skipped: transactions of which the compute phase was skipped. Nothing is known of the rest.
+    - skipped: transactions whose compute phase was skipped. `transactions` minus calls and skipped
+      is the number of transactions whose compute phase is missing.
     - free: calls of special accounts, whose gas is free.
     - gas_used: gas of all calls.
     - gas_mean, gas_median, gas_p95, gas_max: gas of one call. Median and 95th percentile are by
-      nearest rank: the smallest gas that so many of the calls did not exceed.
+      nearest rank: the smallest gas that 50 or 95 percent of the calls do not exceed.
     - gas_fees: nanoton, what the gas cost.
     - price_per_gas: nanoton, gas_fees divided by gas_used.
     - limit_use_max: the largest gas of a call, divided by the network's limit for one transaction,
       `tonframes.network.prices.GAS_LIMIT`. Special accounts have another limit and are left out.
-      Only the few wallets that the node exempted until 1 March 2025 are above 1.
+      Only a few wallets, which the node exempted until 1 March 2025, are above 1.
     - vm_steps: steps of the virtual machine.
     - gas_per_step: gas_used divided by vm_steps.
 
-    Ratios and means are null where the divisor is 0.
+    Ratios and means are null if the divisor is 0.
 
     Raises
     ------
@@ -106,11 +107,11 @@ def gas_summary(
 
     Notes
     -----
-    Gas is not divided by `compute_gas_limit`: that is the gas that the message's value bought, 0
-    for an external message. A contract that accepts the message raises the limit to what its
-    balance buys, at most the network's limit. No field records that.
+    Gas is not divided by `compute_gas_limit`, which is the gas that the message's value buys, and
+    0 for an external message. A contract that accepts the message raises the limit to what its
+    balance buys, at most to the network's limit. No field records that.
 
-    Prices were cut in April 2024 and in April 2026: across those dates compare gas, not fees.
+    Prices were cut in April 2024 and in April 2026. Across these dates, compare gas and not fees.
 
     Examples
     --------
@@ -131,7 +132,7 @@ def gas_summary(
     )
     grouping = keys or [sums.ALL]
     rows = engines.by_row(rows, _counted)
-    # How often each amount of gas occurs is enough for every figure, in far fewer rows.
+    # Every figure follows from how often each amount of gas occurs. That is far fewer rows.
     counts = sums.add_up(rows, [*grouping, "gas"], sums=_COUNTS, amounts=_AMOUNTS)
     counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
     counts = engines.by_row(counts, _measured)
@@ -162,7 +163,7 @@ def _counted(rows: Frame) -> Frame:
 
 
 def _with_gas(rows: Frame) -> Frame:
-    """Add `gas`, null where there was no run, and whether it was `skipped` or `free`."""
+    """Add `gas`, null if the contract was not run, and whether it was `skipped` or `free`."""
     rows = with_true_gas(rows).with_columns(
         skipped=nw.col("compute_skipped").fill_null(value=False)
     )
@@ -174,7 +175,7 @@ def _with_gas(rows: Frame) -> Frame:
 
 
 def _ranked(counts: Frame, keys: Sequence[str]) -> Frame:
-    """Add the number of calls of the group, `of`, and of those with at most this gas, `up_to`."""
+    """Add `of`, the calls of the group, and `up_to`, its calls with at most this gas."""
     calls = nw.col("calls")
     return counts.with_columns(
         of=calls.sum().over(keys), up_to=calls.cum_sum().over(keys, order_by="gas")
@@ -227,23 +228,24 @@ def gas_outliers(
     factor: float = 3,
     min_calls: int = 20,
 ) -> AnyFrame:
-    """Find the calls that used far more gas than is usual in their group.
+    """List the calls that used far more gas than usual in their group.
 
     Parameters
     ----------
     transactions, messages
-        As for `gas_summary`. Of transactions, account, lt and now are needed too.
+        As for `gas_summary`. The columns account, lt and now are needed as well.
     by
-        Columns whose values calls of one kind have in common, as for `gas_summary`. The default is
+        Columns with the same values in all calls of one kind, as for `gas_summary`. The default is
         the code, and whether the message came from outside: gas is lent to external messages only.
         For a contract that distinguishes messages by opcode,
         ``["account_state_code_hash_before", "opcode"]`` is better.
     factor
         Calls with more gas than this many times the median are returned.
     min_calls
-        Groups with fewer calls are left out. So are calls whose code is unknown, if the code is
-        grouped by: calls that deployed their contract, and calls between other transactions of
-        the same account in one block, for the service knows those states by hash only.
+        Groups with fewer calls are left out. If `by` contains the code, calls whose code is unknown
+        are left out as well: calls that deployed their contract, and calls between other
+        transactions of the same account in one block, because the service has only the hashes of
+        these states.
 
     Returns
     -------
@@ -253,13 +255,14 @@ def gas_outliers(
     - the columns of `by`.
     - gas_used: gas of the call.
     - gas_median: gas, the median of its group by nearest rank.
-    - ratio: gas_used divided by gas_median; null where that is 0, and then any gas is returned.
+    - ratio: gas_used divided by gas_median; null if that is 0, and then
+      calls with any gas are returned.
     - calls: number of calls in its group.
 
     Raises
     ------
     ValueError
-        The factor is less than 1, or `min_calls` less than 1.
+        `factor` or `min_calls` is less than 1.
 
     Examples
     --------
@@ -321,31 +324,32 @@ def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) 
     ----------
     transactions
         A frame of any engine, of our tables or of the public lake, or a `Blocks`. `GAS` names the
-        columns; now is needed too.
+        columns; now is needed as well.
     prices
-        The price history: yours, if the network is not mainnet or the prices have changed since.
-        None is `tonframes.network.prices.PRICES`, the history of mainnet.
+        The price history. None means `tonframes.network.prices.PRICES`, the history of mainnet.
+        Pass your own if the network is not mainnet, or if the prices have changed.
 
     Returns
     -------
     A frame of the same engine with a row for each transaction (on pandas with its index):
 
     - hash: the transaction.
-    - price: name of the row of the history that gives its gas fee, to the nanoton.
+    - price: name of the row of the history whose prices give its gas fee, to the nanoton.
     - reason: why `price` is null:
 
       - skipped: the contract was not run.
       - free: gas of special accounts costs nothing.
-      - none: no known price fits. The prices have changed, or it is another network.
+      - none: no known price fits. The prices have changed, or the network is not mainnet.
       - several: more than one row of the history fits.
       - unknown: the compute phase is missing.
 
     Notes
     -----
-    The time alone does not decide: the block of a price change is not on record, and a shard
-    follows the masterchain block that it refers to, so that neighbours may differ for a moment.
-    Each row of the account's workchain is tried. If several fit, those in force `now` are
-    preferred. Two rows of `PRICES` never fit the same fee: the dearer one is dearer for any gas.
+    The time does not determine the price. The block of a price change is not on record, and a shard
+    uses the prices of the masterchain block that it refers to, so two shards may use different
+    prices for a moment. Each row of the account's workchain is tried. If several fit, those in
+    force at `now` are preferred. Two rows of `PRICES` never fit the same fee: of any two, one is
+    higher for every amount of gas.
 
     Examples
     --------
@@ -379,7 +383,7 @@ def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
 
 
 def _merit(row: Prices) -> nw.Expr:
-    """Return 0 if a row of the history does not give the fee, 1 if it does, 2 if in time too."""
+    """Return 1 if a row of the history gives the fee, 2 if it was also in force, 0 if not."""
     earliest = 0 if row.valid_from is None else row.valid_from
     latest = 2**62 if row.valid_until is None else row.valid_until
     in_force = (nw.col("now") >= earliest) & (nw.col("now") <= latest)
@@ -388,10 +392,10 @@ def _merit(row: Prices) -> nw.Expr:
 
 
 def _fits(row: Prices) -> nw.Expr:
-    """Return whether the gas fee is the flat price and the rest rounded up, by products alone.
+    """Return whether the gas fee is the flat price plus the rounded price of the rest.
 
-    Spark divides integers through a double: ``f == ceil(x / 2^16)`` is ``f * 2^16 >= x`` and
-    ``(f - 1) * 2^16 < x``. Numbers too large for that are too large for the network.
+    Spark divides integers through a double, so this uses products: ``f == ceil(x / 2^16)`` means
+    ``f * 2^16 >= x`` and ``(f - 1) * 2^16 < x``. The network has no numbers that overflow here.
     """
     gas = _within("gas", 2**62 // max(1, row.gas_price))
     beyond = nw.when(gas > row.flat_gas_limit).then(gas - row.flat_gas_limit)
@@ -406,7 +410,7 @@ def _within(name: str, most: int) -> nw.Expr:
 
 
 def _reason() -> nw.Expr:
-    """Return why there is not exactly one price: the first reason that holds."""
+    """Return the first reason why there is not exactly one price."""
     lacking = nw.col("gas").is_null() | nw.col("compute_gas_fees").is_null()
     reasons = {
         "skipped": nw.col("skipped"),

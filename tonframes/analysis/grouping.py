@@ -1,4 +1,4 @@
-"""Groups of transactions: by their columns, by those of the message that ran them, or by time."""
+"""Group transactions: by their columns, by columns of the message that started them, or by time."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def keys_of(helper: str, by: str | Sequence[str]) -> list[str]:
     Parameters
     ----------
     helper
-        The function that the user called, for messages.
+        Name of the function that the user called, for error messages.
     by
-        A name or several.
+        One name, or a list of names.
 
     Raises
     ------
     TypeError
-        Something else.
+        `by` is something else.
     """
     keys = [by] if isinstance(by, str) else by
     if not isinstance(keys, Sequence) or not all(isinstance(key, str) for key in keys):
@@ -47,21 +47,21 @@ def take_grouped(
     *,
     figures: Iterable[str] = (),
 ) -> tuple[Frame, list[str]]:
-    """Take transactions in, with the columns to group by.
+    """Return transactions with the columns to group by.
 
     Parameters
     ----------
     helper
-        The function that the user called, for messages.
+        Name of the function that the user called, for error messages.
     transactions, messages
-        What the user gave.
+        What the user passed.
     needs
         Columns of transactions that the helper reads.
     by
-        Columns of transactions; or of messages, then of the message that ran each transaction; or
-        `PERIODS`, UTC. Without any, all rows are one group.
+        Columns of transactions; columns of messages, which means of the message that started the
+        transaction; or `PERIODS`, in UTC. With no name, all rows are one group.
     figures
-        Columns of the result: a key cannot have the name of one.
+        Columns of the result: `by` cannot contain them.
 
     Returns
     -------
@@ -77,7 +77,7 @@ def take_grouped(
         near = did_you_mean(others[0], [*ours, *MESSAGES.schema.names, *PERIODS])
         raise ValueError(
             f"{helper} cannot group by {others[0]!r}: transactions have no such column. Pass "
-            f"messages= for columns of messages; {', '.join(PERIODS)} are made of now{near}"
+            f"messages= for columns of messages; {', '.join(PERIODS)} are computed from now{near}"
         )
     rows = intake.take(
         transactions, helper, TRANSACTIONS, [*needs, "hash", *["now"] * bool(periods)], also=own
@@ -92,16 +92,16 @@ def take_grouped(
 
 
 def refuse_figures(helper: str, keys: Sequence[str], figures: Iterable[str]) -> None:
-    """Refuse a key that has the name of a column of the result."""
+    """Raise an error if a key has the name of a column of the result."""
     here = set(figures)
     if taken := next((key for key in keys if key in here), None):
-        raise ValueError(f"{helper} cannot group by {taken!r}: it is a figure of the result")
+        raise ValueError(f"{helper} cannot group by {taken!r}: it is a column of the result")
 
 
 def refuse_unknown(
     helper: str, keys: Sequence[str], found: Iterable[str], known: Iterable[str]
 ) -> None:
-    """Refuse a key that no frame has as a column."""
+    """Raise an error if no frame has the column of a key."""
     here = set(found)
     if unknown := next((key for key in keys if key not in here), None):
         near = did_you_mean(unknown, [*known, *PERIODS])
@@ -122,5 +122,5 @@ def _with_in_message(rows: Frame, helper: str, messages: object, names: list[str
 
 
 def with_unsigned_opcode(rows: Frame) -> Frame:
-    """Make opcodes unsigned, as they are in our tables."""
+    """Convert opcodes to unsigned integers, as in our tables."""
     return rows.with_columns(opcode=unsigned_opcodes(nw.col("opcode")))

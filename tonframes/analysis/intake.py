@@ -1,6 +1,6 @@
-"""Frames from the user: taken in and checked, and results given back as frames of the same engine.
+"""Check the frames that users pass, and return results as frames of the same engine.
 
-pandas turns integers with gaps into floats unless its nullable dtypes are used: `take` does.
+pandas turns integers with nulls into floats, except in its nullable dtypes. `take` uses these.
 """
 
 from __future__ import annotations
@@ -39,25 +39,25 @@ def take(
     *,
     also: Iterable[str] | None = (),
 ) -> Frame:
-    """Take a frame in: check the columns that the helper needs, and drop all others.
+    """Return a frame for a helper: its columns are checked, and columns not needed are dropped.
 
     Parameters
     ----------
     frame
-        What the user gave: a frame, or an object with a frame for each table (`Blocks`).
+        What the user passed: a frame, or an object with a frame for each table (`Blocks`).
     helper
-        The function that the user called, for messages.
+        Name of the function that the user called, for error messages.
     table
-        The table that the frame must be, or hold the columns of.
+        The table whose columns the frame must have.
     needs
         Columns that the helper reads; their kinds are those of the schema.
     also
-        Further columns to keep, of any dtype: groups. None keeps all.
+        Further columns to keep, of any dtype, such as those to group by. None keeps all.
 
     Raises
     ------
     TypeError
-        Not a frame of a known engine, or a column of another dtype.
+        `frame` is not a frame of a known engine, or a column has the wrong dtype.
     ValueError
         A column is missing.
     """
@@ -74,7 +74,7 @@ def take(
     if rows.implementation.is_pandas():
         return engines.lazy(_nullable(native, helper, read))
     if rows.implementation.is_dask():
-        # What Dask says of dtypes need not be true of each partition: pandas may have read floats.
+        # The dtypes that Dask declares may be wrong for a partition: pandas may have read floats.
         return engines.by_partition(native, partial(_nullable, helper=helper, read=read))
     for name, kind in read.items():
         _check(name, found[name], kind, helper)
@@ -83,12 +83,12 @@ def take(
 
 
 def columns_of(frame: object, helper: str, table: Table) -> list[str]:
-    """List the columns of a frame that a user gave."""
+    """List the columns of a frame that the user passed."""
     return _enter(frame, helper, table).collect_schema().names()
 
 
 def paired(helper: str, transactions: object, messages: object | None) -> Any:
-    """Return where to take the messages from: a `Blocks` brings its own."""
+    """Return the messages that the user passed: a `Blocks` contains them."""
     if not _has_tables(transactions):
         return messages
     if messages is not None:
@@ -100,13 +100,13 @@ def paired(helper: str, transactions: object, messages: object | None) -> Any:
 
 
 def give(result: Frame, like: AnyFrame) -> AnyFrame:
-    """Return a result as the kind of frame that was taken."""
+    """Return a result as the kind of frame that the user passed."""
     native: AnyFrame = result.collect().to_native() if in_memory(like) else result.to_native()
     return native
 
 
 def in_memory(frame: Any) -> bool:
-    """Return whether the rows of a frame are in memory: it is not lazy."""
+    """Return whether the rows of a frame are in memory, so that it is not lazy."""
     if isinstance(frame, TableSet):
         return True  # without reading a table
     native = frame.transactions if _has_tables(frame) else frame
@@ -114,14 +114,14 @@ def in_memory(frame: Any) -> bool:
 
 
 def same_engine(helper: str, *frames: Frame) -> None:
-    """Refuse to join frames of two engines."""
+    """Raise an error if frames are of different engines."""
     names = [frame.implementation.value for frame in frames]
     if len(set(names)) > 1:
         raise TypeError(f"{helper} takes frames of one engine, not of {' and '.join(names)}")
 
 
 def _has_tables(given: object) -> bool:
-    """Return whether an object has a frame for each table, without making any of them."""
+    """Return whether an object has a frame for each table, without creating these frames."""
     absent = object()
     names = ("transactions", "messages")
     return all(inspect.getattr_static(given, name, absent) is not absent for name in names)
@@ -148,7 +148,7 @@ def _missing(name: str, helper: str, table: Table, found: list[str]) -> str:
     here = set(found)
     closest = max(schema.TABLES.values(), key=lambda other: len(here & set(other.schema.names)))
     if closest is not table and len(here & set(closest.schema.names)) > len(here) // 2:
-        return f"{text}. It looks like {closest.name}: was the argument meant for another place?"
+        return f"{text}. It looks like {closest.name}: is this the right argument?"
     if near := did_you_mean(name, found):
         return text + near
     more = ", …" if len(found) > _NAMED else ""
@@ -167,14 +167,14 @@ def _check(name: str, dtype: nw.dtypes.DType, kind: Kind, helper: str) -> None:
     hint = ""
     if dtype.is_float():
         hint = (
-            ": pandas makes floats of integers with gaps, and floats lose nanotons. Read them "
+            ": pandas turns integers with nulls into floats, and floats lose nanotons. Read them "
             'with dtype_backend="numpy_nullable" (or "pyarrow")'
         )
     raise TypeError(f"{helper} needs {wanted} in the column {name!r}, which is {dtype}{hint}")
 
 
 def _nullable(frame: pd.DataFrame, helper: str, read: Mapping[str, Kind]) -> pd.DataFrame:
-    """Check columns of pandas, and give them the dtypes of our tables that can hold a null."""
+    """Check columns of pandas, and convert them to the nullable dtypes of our tables."""
     dtypes = {}
     for name, dtype in nw.from_native(frame).schema.items():
         if name not in read:

@@ -33,29 +33,29 @@ def with_names(
     *,
     columns: Sequence[str] = COLUMNS,
 ) -> AnyFrame:
-    """Add names beside addresses.
+    """Add names to addresses.
 
     Owners choose names themselves. Anyone can register a domain that looks like another one, or
-    call a token USD₮: compare addresses, never names. The frame holds names as they are; `inert`
-    of `tonframes.display` makes them safe to print.
+    call a token USD₮: compare addresses, never names. Names are returned unchanged;
+    `tonframes.display.inert` makes them safe to print.
 
     Parameters
     ----------
     frame
         A frame of any engine with raw addresses, as in the tables of `Blocks` and `Accounts`.
     address_book
-        Their address books: a frame of the same engine. If an address has several entries, the
-        newest (`fetched_at`) counts.
+        The address book of these addresses: a frame of the same engine. If an address has several
+        entries, the newest one (`fetched_at`) is used.
     metadata
-        What the service knows of tokens: the table of `Accounts`, of any engine. It has a row for
-        each token and is read into memory.
+        The table `metadata` of `Accounts`, a frame of any engine. It has a row for each token and
+        is read into memory.
     columns
-        Columns of addresses; those that the frame does not have are ignored.
+        Columns of addresses. Columns that the frame does not have are ignored.
 
     Returns
     -------
-    A frame of the same engine with the same rows (if the engine keeps an order, in the same order;
-    on pandas with the same index), and after each column found two more:
+    A frame of the same engine with the same rows. Their order stays the same if the engine keeps
+    one, and on pandas the index as well. After each column found, there are two more:
 
     - <column>_name: symbol or, without one, name of the token; or else the domain; or else null.
     - <column>_friendly: the user-friendly form in the address book.
@@ -92,7 +92,7 @@ def with_names(
 
 
 def _checked(frame: object, columns: Sequence[str]) -> tuple[Rows, list[str]]:
-    """Take a frame in, and list the columns that it has."""
+    """Return a frame, and which of the columns it has."""
     if isinstance(columns, str):
         raise TypeError("columns is a list of names: put a single one into a list")
     rows = nw.from_native(frame, pass_through=True)
@@ -115,7 +115,7 @@ def _added(column: str) -> tuple[str, str]:
 
 
 def _newest(frame: object, table: Table, columns: list[str]) -> Frame:
-    """Keep the newest row of each address; of two equally new ones, always the same."""
+    """Keep the newest row of each address; if several are equally new, always the same one."""
     rows = intake.take(frame, _HELPER, table, ["address", *columns, "fetched_at"])
     rows = rows.filter(~nw.col("address").is_null())
     return engines.by_group(rows, ["address"], partial(_last, columns=columns))
@@ -133,13 +133,13 @@ def _tokens(metadata: object) -> dict[str, str]:
 
 
 def _token(info: str | None) -> str | None:
-    """Return the symbol, or else the name, in what the service says of a token."""
+    """Return the symbol or, without one, the name in the metadata of a token."""
     try:
         tokens = msgspec.json.decode(info) if info else []
     except REFUSALS:
         return None
-    told = [token for token in tokens if isinstance(token, dict)] if tokens else []
-    names = (token.get(key) for key in ("symbol", "name") for token in told)
+    entries = [token for token in tokens if isinstance(token, dict)] if tokens else []
+    names = (entry.get(key) for key in ("symbol", "name") for entry in entries)
     return next((name for name in names if isinstance(name, str) and name), None)
 
 

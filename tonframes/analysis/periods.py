@@ -1,4 +1,4 @@
-"""Hours, days, weeks and months, UTC, made of unix seconds."""
+"""Hours, days, weeks and months in UTC, computed from unix seconds."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 _DAY = 86_400
 _FIRST_MONDAY = 4 * _DAY  # 1970-01-05
 
-#: Seconds of the periods that are all of one length.
+#: Length in seconds of the periods that always have the same length.
 LENGTHS = {"hour": 3600, "day": _DAY, "week": 7 * _DAY}
-#: What `by` may name besides columns. A week begins on Monday.
+#: What `by` may name in addition to columns. A week begins on Monday.
 PERIODS = (*LENGTHS, "month")
 
 
 def with_period(frame: Frame, period: str, seconds: str) -> Frame:
-    """Add the start of the period, UTC, that a column of unix seconds falls into."""
+    """Add the start, in UTC, of the period that contains the unix second of a column."""
     return engines.by_row(frame, partial(_with_start, period=period, seconds=seconds))
 
 
 def _with_start(frame: Frame, period: str, seconds: str) -> Frame:
-    # By integers alone: engines truncate moments in time zones of their own.
+    # With integers only: engines truncate timestamps in different time zones.
     second = nw.col(seconds)
     if period == "month":
         return _moments(_with_month(frame, second // _DAY), period)
@@ -38,7 +38,7 @@ def _with_start(frame: Frame, period: str, seconds: str) -> Frame:
 
 
 def _with_month(frame: Frame, day: nw.Expr) -> Frame:
-    """Add the first second of the month that a day, counted from 1970, falls into.
+    """Add the first second of the month that contains a day, counted from 1970.
 
     Years are counted from March, so that a leap day is the last of its year: civil_from_days of
     https://howardhinnant.github.io/date_algorithms.html.
@@ -46,7 +46,7 @@ def _with_month(frame: Frame, day: nw.Expr) -> Frame:
     # Columns, because most engines evaluate an expression as often as it is written.
     days, era, year, month = (nw.col(f"month_{name}") for name in ("days", "era", "year", "march"))
     frame = frame.with_columns(month_days=day + 719_468)  # since 0000-03-01
-    frame = frame.with_columns(month_era=days - days // 146_097 * 146_097)  # day of 400 years
+    frame = frame.with_columns(month_era=days - days // 146_097 * 146_097)  # day of the era
     leap_days = era // 1460 - era // 36_524 + era // 146_096
     frame = frame.with_columns(month_year=(era - leap_days) // 365)
     frame = frame.with_columns(month_year=era - (365 * year + year // 4 - year // 100))  # its day
@@ -65,7 +65,7 @@ def _moments(frame: Frame, name: str) -> Frame:
             made = native.project(", ".join([*others, f'to_timestamp("{name}") AS "{name}"']))
             return engines.lazy(made)
         case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
-            from pyspark.sql import functions  # noqa: PLC0415 - there where a frame of it is
+            from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it
 
             return engines.lazy(native.withColumn(name, functions.timestamp_seconds(name)))
     return frame.with_columns((nw.col(name) * 1_000_000).cast(nw.Datetime("us", "UTC")))

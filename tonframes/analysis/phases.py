@@ -14,9 +14,9 @@ EXCHANGE = ("block_workchain", "compute_gas_used", "compute_gas_fees", "compute_
 
 
 def is_deposit() -> nw.Expr:
-    """Return whether coins came to an address without a contract, sent so as not to come back.
+    """Return whether coins came to an address without a contract, in a message that cannot bounce.
 
-    The network calls such a transaction `aborted`, for it found nothing to run. Reads
+    The network calls such a transaction `aborted`, because there was no code to run. Reads
     compute_skipped, skipped_reason, orig_status and bounce.
     """
     nobody = (nw.col("skipped_reason") == "no_state") & nw.col("orig_status").is_in(
@@ -26,7 +26,7 @@ def is_deposit() -> nw.Expr:
 
 
 def is_exchanged() -> nw.Expr:
-    """Return whether a service has exchanged gas and its fees: `undo_gas_exchange` says why."""
+    """Return whether a service has exchanged gas and its fees (see `undo_gas_exchange`)."""
     free = (nw.col("block_workchain") == -1) & (nw.col("compute_gas_used") == 0)
     ran = (nw.col("compute_gas_fees") > 0) & (nw.col("compute_vm_steps") > 0)
     return (free & ran).fill_null(value=False)

@@ -1,8 +1,8 @@
 """What each helper returns, one table each.
 
-From this file follow the columns of the frames and their order, `describe`, what `to_ton` converts,
-and the units on the axes of plots. There is no function here. On pandas integers are Int64,
-booleans boolean, ratios Float64 and texts str, whatever the rows.
+The columns of the frames and their order, `describe`, what `to_ton` converts, and the units on the
+axes of plots all follow from this file. It has no functions. On pandas, integers are Int64, booleans
+boolean, ratios Float64 and texts str. These dtypes do not depend on the rows.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _LT      = Column("lt",      INT,  "lt", "Its logical time.")
 _NOW     = Column("now",     INT,  "s",  "Its unix time.")
 
 _TRANSACTIONS = Column("transactions", INT, "", "Number of transactions.")
-_ACCOUNTS     = Column("accounts",     INT, "", "Number of accounts that they are of.")
+_ACCOUNTS     = Column("accounts",     INT, "", "Number of different accounts.")
 
 # ── fees ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -27,68 +27,68 @@ _PARTS = (
     Column("storage", INT,  "nanoton", "Rent collected."),
     Column("gas",     INT,  "nanoton", "Fee of the compute phase."),
     Column("action",  INT,  "nanoton", "Part of the forwarding fees that is collected here, and fines."),
-    Column("bounce",  INT,  "nanoton", "The same part for the message that bounced."),
+    Column("bounce",  INT,  "nanoton", "The same part of the forwarding fee of the bounced message."),
     Column("import",  INT,  "nanoton", "Fee for importing the external message."),
     Column("due",     INT,  "nanoton", "Old storage debt collected."),
 )
 
-FEE_BREAKDOWN = Result("fee_breakdown", "A row a transaction: the parts of its fees.", (
+FEE_BREAKDOWN = Result("fee_breakdown", "One row per transaction: the parts of its fees.", (
     _HASH,
     *_PARTS,
     Column("total",    INT,  "nanoton", "`total_fees` of the transaction."),
-    Column("residual", INT,  "nanoton", "`total` less all parts; 0 in true data."),
-    Column("complete", BOOL, "",        "Every phase that the transaction must have had is there."),
+    Column("residual", INT,  "nanoton", "`total` minus all parts; 0 in correct data."),
+    Column("complete", BOOL, "",        "No phase of the transaction is missing."),
 ))
 
-FEE_SUMMARY = Result("fee_summary", "A row a group: what its transactions cost. The largest cost comes first.", (
+FEE_SUMMARY = Result("fee_summary", "One row per group: what its transactions cost. The largest cost comes first.", (
     BY,
     _TRANSACTIONS,
     *_PARTS,
-    Column("residual",   INT,   "nanoton", "Fees that violate the rules; 0 in true data."),
-    Column("unknown",    INT,   "nanoton", "Fees of transactions with phases missing, as far as unexplained."),
+    Column("residual",   INT,   "nanoton", "Fees that violate the rules; 0 in correct data."),
+    Column("unknown",    INT,   "nanoton", "Fees that cannot be assigned because phases are missing."),
     Column("total_fees", INT,   "nanoton", "What validators collected in these transactions."),
-    Column("fwd_fees",   INT,   "nanoton", "What left with the messages that they sent."),
-    Column("cost",       INT,   "nanoton", "`total_fees` and `fwd_fees`: what the accounts paid."),
-    Column("share",      FLOAT, "",        "Part of the cost of all groups, 0 to 1."),
+    Column("fwd_fees",   INT,   "nanoton", "Part of the forwarding fees that travels with the messages sent."),
+    Column("cost",       INT,   "nanoton", "`total_fees` plus `fwd_fees`: what the accounts paid."),
+    Column("share",      FLOAT, "",        "Share of the cost of all groups, 0 to 1."),
 ))
 
-CHECK_FEES = Result("check_fees", "A row a transaction: whether its fees add up.", (
+CHECK_FEES = Result("check_fees", "One row per transaction: whether its fees add up.", (
     _HASH,
     _ACCOUNT,
     Column("verdict",    TEXT, "",        "ok, unknown or violated."),
-    Column("difference", INT,  "nanoton", "How much more there is than the rules give; null is unknown."),
-    Column("why",        TEXT, "",        "The reason, where the verdict is not ok."),
+    Column("difference", INT,  "nanoton", "Amount in the data minus the amount by the rules; null if unknown."),
+    Column("why",        TEXT, "",        "The reason, if the verdict is not ok."),
 ))
 
-CHECK_BALANCES = Result("check_balances", "A row a transaction: whether the account's balance adds up.", (
+CHECK_BALANCES = Result("check_balances", "One row per transaction: whether the account's balance adds up.", (
     _HASH,
     _ACCOUNT,
     _LT,
     *CHECK_FEES.columns[2:],
-    Column("chain",      INT,  "",        "Number of transactions that are judged together."),
+    Column("chain",      INT,  "",        "Number of transactions that are checked together."),
 ))
 
 # ── gas ──────────────────────────────────────────────────────────────────────────────────────────
 
-GAS_SUMMARY = Result("gas_summary", "A row a group: the gas of its calls. The largest gas_fees come first.", (
+GAS_SUMMARY = Result("gas_summary", "One row per group: the gas of its calls. The largest gas_fees come first.", (
     BY,
     _TRANSACTIONS,
     Column("calls",         INT,   "",            "Transactions in which the contract was run."),
-    Column("skipped",       INT,   "",            "Transactions of which the compute phase was skipped."),
+    Column("skipped",       INT,   "",            "Transactions whose compute phase was skipped."),
     Column("free",          INT,   "",            "Calls of special accounts, whose gas is free."),
     Column("gas_used",      INT,   "gas",         "Gas of all calls."),
     Column("gas_mean",      FLOAT, "gas",         "Mean gas of a call."),
     Column("gas_median",    INT,   "gas",         "Median gas of a call, by nearest rank."),
     Column("gas_p95",       INT,   "gas",         "95th percentile of the gas of a call, by nearest rank."),
-    Column("gas_max",       INT,   "gas",         "Most gas of a call."),
+    Column("gas_max",       INT,   "gas",         "Largest gas of a call."),
     Column("gas_fees",      INT,   "nanoton",     "What the gas cost."),
     Column("price_per_gas", FLOAT, "nanoton/gas", "`gas_fees` divided by `gas_used`."),
-    Column("limit_use_max", FLOAT, "",            "Most gas of a call, divided by the network's limit."),
+    Column("limit_use_max", FLOAT, "",            "Largest gas of a call, divided by the network's limit."),
     Column("vm_steps",      INT,   "steps",       "Steps of the virtual machine."),
     Column("gas_per_step",  FLOAT, "gas/step",    "`gas_used` divided by `vm_steps`."),
 ))
 
-GAS_OUTLIERS = Result("gas_outliers", "A row a call that used far more gas than is usual. The largest ratio comes first.", (
+GAS_OUTLIERS = Result("gas_outliers", "One row per call that used far more gas than usual. The largest ratio comes first.", (
     _HASH,
     _ACCOUNT,
     _LT,
@@ -96,103 +96,103 @@ GAS_OUTLIERS = Result("gas_outliers", "A row a call that used far more gas than 
     BY,
     Column("gas_used",   INT,   "gas", "Gas of the call."),
     Column("gas_median", INT,   "gas", "Median gas of the calls of its group, by nearest rank."),
-    Column("ratio",      FLOAT, "",    "`gas_used` divided by `gas_median`; null where that is 0."),
+    Column("ratio",      FLOAT, "",    "`gas_used` divided by `gas_median`; null if that is 0."),
     Column("calls",      INT,   "",    "Number of calls in its group."),
 ))
 
-PRICE_OF = Result("price_of", "A row a transaction: by which prices it paid for gas.", (
+PRICE_OF = Result("price_of", "One row per transaction: the prices at which it paid for gas.", (
     _HASH,
-    Column("price",  TEXT, "", "Name of the row of the price history."),
-    Column("reason", TEXT, "", "Why there is none: skipped, free, none, several or unknown."),
+    Column("price",  TEXT, "", "Name of the row of the price history that fits."),
+    Column("reason", TEXT, "", "Why `price` is null: skipped, free, none, several or unknown."),
 ))
 
 # ── failures ─────────────────────────────────────────────────────────────────────────────────────
 
-FAILURES = Result("failures", "A row a transaction that failed or looks as if: why.", (
+FAILURES = Result("failures", "One row per transaction that failed, or may look so: the reason.", (
     _HASH,
     _ACCOUNT,
     _LT,
     _NOW,
     Column("phase",      TEXT, "",        "skipped, compute, action, committed, ignored or deposit."),
-    Column("code",       INT,  "",        "Exit code, of phase action result code."),
+    Column("code",       INT,  "",        "Exit code; in phase action, result code."),
     Column("name",       TEXT, "",        "Name of the code or reason."),
     Column("meaning",    TEXT, "",        "Meaning of the code or reason."),
-    Column("result_arg", INT,  "",        "Of phase action: index of the action that failed, from 0."),
-    Column("no_funds",   BOOL, "",        "Of phase action: it failed for want of money."),
-    Column("bounce",     TEXT, "",        "ok, nofunds or none: what became of the value."),
-    Column("cost",       INT,  "nanoton", "Fees, and what left with the bounce for forwarding it."),
-    Column("stuck",      INT,  "nanoton", "What came with the message and stayed with the account for nothing."),
+    Column("result_arg", INT,  "",        "In phase action: index of the action that failed, from 0."),
+    Column("no_funds",   BOOL, "",        "In phase action: it failed because money was missing."),
+    Column("bounce",     TEXT, "",        "ok, nofunds or none: whether the value was sent back."),
+    Column("cost",       INT,  "nanoton", "`total_fees` plus the forwarding fee that travels with a bounce."),
+    Column("stuck",      INT,  "nanoton", "Value that came with the message and stayed with the account."),
 ))
 
-FAILURE_SUMMARY = Result("failure_summary", "A row a group in which something failed. The most failures come first.", (
+FAILURE_SUMMARY = Result("failure_summary", "One row per group with failures. The most failures come first.", (
     BY,
     Column("failures", INT,   "",        "Number of failed transactions."),
-    Column("rate",     FLOAT, "",        "Part of all transactions of the group that failed so, 0 to 1."),
-    Column("accounts", INT,   "",        "Number of accounts that failed so."),
+    Column("rate",     FLOAT, "",        "Share of the transactions that failed in this way, 0 to 1."),
+    Column("accounts", INT,   "",        "Number of different accounts that failed in this way."),
     Column("cost",     INT,   "nanoton", "Sum of `cost` of `failures`."),
     Column("stuck",    INT,   "nanoton", "Sum of `stuck` of `failures`."),
 ))
 
 # ── traces, activity, storage ────────────────────────────────────────────────────────────────────
 
-TRACE_COSTS = Result("trace_costs", "A row a trace: what it cost. The largest cost comes first.", (
+TRACE_COSTS = Result("trace_costs", "One row per trace: what it cost. The largest cost comes first.", (
     Column("trace_id",   TEXT, "",        "Hash of the first transaction, base64."),
     Column("started_by", TEXT, "",        "Account of the first transaction, raw."),
     Column("started_at", INT,  "s",       "Unix time of the first transaction."),
-    Column("complete",   BOOL, "",        "The frames hold all of the trace."),
+    Column("complete",   BOOL, "",        "The frames contain the whole trace."),
     _TRANSACTIONS,
     _ACCOUNTS,
-    Column("depth",      INT,  "",        "Transactions of the longest chain."),
-    Column("failures",   INT,  "",        "Number of aborted transactions that are no deposits."),
+    Column("depth",      INT,  "",        "Number of transactions in the longest chain."),
+    Column("failures",   INT,  "",        "Number of aborted transactions, without deposits."),
     Column("total_fees", INT,  "nanoton", "What validators collected in these transactions."),
-    Column("fwd_fees",   INT,  "nanoton", "What left with the messages that they sent."),
-    Column("cost",       INT,  "nanoton", "`total_fees` and `fwd_fees`: what the accounts paid."),
+    Column("fwd_fees",   INT,  "nanoton", "Part of the forwarding fees that travels with the messages sent."),
+    Column("cost",       INT,  "nanoton", "`total_fees` plus `fwd_fees`: what the accounts paid."),
     Column("attached",   INT,  "nanoton", "Value of the messages that the first transaction sent."),
     Column("excesses",   INT,  "nanoton", "Value of the excesses that came back to `started_by`."),
 ))
 
-ACTIVITY = Result("activity", "A row a group: what its transactions did, in the order of `by`.", (
+ACTIVITY = Result("activity", "One row per group: what its transactions did, in the order of `by`.", (
     BY,
     _TRANSACTIONS,
     _ACCOUNTS,
-    Column("messages_in",  INT, "",        "Messages that ran these transactions."),
-    Column("messages_out", INT, "",        "Messages that they sent."),
-    Column("external",     INT, "",        "Those of both that came from outside, or went there."),
-    Column("internal",     INT, "",        "Messages from account to account that arrived."),
-    Column("value",        INT, "nanoton", "What these brought."),
+    Column("messages_in",  INT, "",        "Messages that started these transactions."),
+    Column("messages_out", INT, "",        "Messages that these transactions sent."),
+    Column("external",     INT, "",        "Messages in and out whose other end is outside the chain."),
+    Column("internal",     INT, "",        "Messages in that another account sent."),
+    Column("value",        INT, "nanoton", "Value of the internal messages."),
     Column("gas_used",     INT, "gas",     "Gas of the transactions."),
     Column("total_fees",   INT, "nanoton", "What validators collected in these transactions."),
 ))
 
-FLOWS = Result("flows", "A row a group of messages: who sent how much to whom. The largest value comes first.", (
+FLOWS = Result("flows", "One row per group of messages: who sent how much to whom. The largest value comes first.", (
     BY,
     Column("messages",      INT, "",        "Number of messages that did not bounce."),
-    Column("value",         INT, "nanoton", "What they carried."),
-    Column("bounced",       INT, "",        "Number of further messages, which came back."),
-    Column("bounced_value", INT, "nanoton", "What those carried."),
+    Column("value",         INT, "nanoton", "Value of these messages."),
+    Column("bounced",       INT, "",        "Number of messages that bounced; `messages` does not count them."),
+    Column("bounced_value", INT, "nanoton", "Value of the messages that bounced."),
 ))
 
-STORAGE_RATES = Result("storage_rates", "A row an account: its rent. The largest rent comes first.", (
+STORAGE_RATES = Result("storage_rates", "One row per account: its rent. The largest rent comes first.", (
     Column("account",        TEXT,  "",            "The account, raw."),
     Column("status",         TEXT,  "",            "Its status after its last transaction."),
     Column("now",            INT,   "s",           "Unix time of that transaction."),
     Column("balance",        INT,   "nanoton",     "Balance after that transaction."),
     Column("debt",           INT,   "nanoton",     "Rent owed after that transaction."),
-    Column("intervals",      INT,   "",            "Intervals between transactions that are counted."),
-    Column("collected",      INT,   "nanoton",     "Rent collected over them."),
-    Column("seconds",        INT,   "s",           "Length of them together."),
-    Column("rent_per_day",   FLOAT, "nanoton/day", "`collected` divided by `seconds`, for a day."),
-    Column("rent_error",     FLOAT, "nanoton/day", "The true rent is smaller than that by less than this."),
+    Column("intervals",      INT,   "",            "Number of intervals between transactions that are counted."),
+    Column("collected",      INT,   "nanoton",     "Rent collected over these intervals."),
+    Column("seconds",        INT,   "s",           "Total length of these intervals."),
+    Column("rent_per_day",   FLOAT, "nanoton/day", "`collected` divided by `seconds`, times 86400."),
+    Column("rent_error",     FLOAT, "nanoton/day", "How much `rent_per_day` may be too high, at most."),
     Column("steady",         BOOL,  "",            "One rate explains every interval."),
-    Column("days_left",      FLOAT, "days",        "From `now`: how long the balance pays the rent, at least."),
-    Column("days_to_freeze", FLOAT, "days",        "From `now`: how long until the account may be frozen, at least."),
+    Column("days_left",      FLOAT, "days",        "For how long after `now` the balance pays the rent, at least."),
+    Column("days_to_freeze", FLOAT, "days",        "How long after `now` the account can be frozen, at the earliest."),
 ))
 
-# ── bodies and names ────────────────────────────────────────────────────────────────────────────────────────
+# ── bodies and names ─────────────────────────────────────────────────────────────────────────────
 
-DECODE_BODIES = Result("decode_bodies", "A row a message: what its body says.", bodies.RESULT)
+DECODE_BODIES = Result("decode_bodies", "One row per message: the content of its body.", bodies.RESULT)
 
-WITH_NAMES = Result("with_names", "The rows of the frame, and after each column of addresses two more.", (
+WITH_NAMES = Result("with_names", "The rows of the frame, with two more columns after each column of addresses.", (
     Column("<column>_name",     TEXT, "", "Symbol or name of the token, or else the domain."),
     Column("<column>_friendly", TEXT, "", "User-friendly form of the address."),
 ))

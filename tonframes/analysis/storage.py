@@ -48,8 +48,8 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = ...) -> AnyFrame: ...
 def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     """Estimate what accounts pay for storage, what they owe, and how long their balance lasts.
 
-    No service says how large an account is. But each transaction collects the rent since the one
-    before. So two consecutive transactions, both without debt, give the rate.
+    No service shows the size of an account. But each transaction collects the rent since the
+    previous one. So two consecutive transactions, both without debt, give the rate.
 
     Parameters
     ----------
@@ -65,26 +65,26 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
 
     - account: the account.
     - status, now, balance: the account after its last transaction in the frame: status, unix
-      seconds and nanoton. The rent since then is not deducted: it is unknown before the next
+      seconds and nanoton. The rent since then is not deducted, because it is unknown until the next
       transaction.
-    - debt: nanoton of rent that it owed then; 0 is none.
-    - intervals: number of intervals from one transaction to the next that are counted. Code,
-      status and storage prices must be as after the last transaction, both transactions must be
-      in the frame, and there must be no debt at either end.
+    - debt: nanoton of rent owed at that time; 0 if there was none.
+    - intervals: number of intervals between two transactions that are counted. The code, the status
+      and the storage prices must be the same as after the last transaction, both transactions must
+      be in the frame, and there must be no debt at either end.
     - collected, seconds: nanoton of rent collected over these intervals, and their total length.
-    - rent_per_day: nanoton, collected divided by seconds, for a day. 0 for special accounts, which
-      pay none.
-    - rent_error: nanoton. The true rent of a day is less than `rent_per_day`, but by less than this
-      amount: what is collected is rounded up each time.
-    - steady: one rate explains every interval. If not, the account grew or shrank in between, and
+    - rent_per_day: nanoton, collected divided by seconds, times 86400. It is 0 for special
+      accounts, which pay no rent.
+    - rent_error: nanoton. `rent_per_day` may be too high by less than this amount, because the node
+      rounds the rent up each time that it collects it.
+    - steady: one rate explains every interval. If not, the size of the account changed, and
       `rent_per_day` is a mean.
-    - days_left: how long after `now` the balance pays the rent, at least. Null if the rent is
+    - days_left: for how long after `now` the balance pays the rent, at least. Null if the rent is
       unknown, not steady or 0.
-    - days_to_freeze: how long it takes from `now`, at least, until the debt is more than 0.1 TON,
-      so that the next transaction freezes the account. Null as `days_left` is, and for accounts
-      that are not active.
+    - days_to_freeze: how long it takes after `now`, at least, until the debt is more than 0.1 TON,
+      so that the next transaction freezes the account. Null if `days_left` is null, and for
+      accounts that are not active.
 
-    What cannot be known is null, such as the rent of an account with one transaction in the frame.
+    Unknown values are null, such as the rent of an account with one transaction in the frame.
 
     Raises
     ------
@@ -94,12 +94,13 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
 
     Notes
     -----
-    Days assume that nothing comes in or goes out, and that the account stays as large as it was
+    The days assume that the account receives and sends nothing, and that its size is the same as
     before its last transaction. Only the next transaction shows whether the last one changed the
     size.
 
     Storage prices changed on 29 April 2026 (`tonframes.network.prices.STORAGE`). Intervals across
-    that date are not counted, nor are earlier ones if the account has a transaction after it.
+    that date are not counted. If the account has a transaction after that date, earlier intervals
+    are not counted either.
 
     Until global version 4 (20 December 2023) the network forgot what could not be collected. From
     then to 18 April 2024 it charged repaid debts again (GlobalVersions.md, versions 4 and 7): rates
@@ -118,9 +119,9 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     """
     rows = intake.take(transactions, "storage_rates", TRANSACTIONS, RENT)
     before = rows.select("hash", since="now", owed="storage_fees_due")
-    # By hash, not by order: two transactions with a gap between them are no interval.
+    # By hash, not by order: if transactions between two of them are missing, there is no interval.
     intervals = rows.join(before, left_on="prev_trans_hash", right_on="hash")
-    intervals = engines.by_row(intervals, _told).filter(nw.col("counts"))
+    intervals = engines.by_row(intervals, _counted).filter(nw.col("counts"))
     intervals = engines.by_row(intervals, _weighed)
     added = ["intervals", "seconds", *sums.halves_of(["collected"])]
     intervals = intervals.group_by(_KEYS).agg(
@@ -140,7 +141,7 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     return intake.give(engines.largest_first(rates, "rent_per_day", ["account"]), transactions)
 
 
-def _told(rows: Frame) -> Frame:
+def _counted(rows: Frame) -> Frame:
     """Add which intervals are counted."""
     now, since = nw.col("now"), nw.col("since")
     across = functools.reduce(
@@ -158,7 +159,7 @@ def _told(rows: Frame) -> Frame:
 
 
 def _price(seconds: nw.Expr) -> nw.Expr:
-    """Return the number of the storage prices in force at a moment."""
+    """Return the place, in the price history, of the storage prices in force at a moment."""
     return functools.reduce(operator.add, (one_if(seconds >= change) for change in _CHANGES))
 
 
@@ -181,7 +182,7 @@ def _weighed(rows: Frame) -> Frame:
 
 
 def _standing(rows: Frame) -> Frame:
-    """Describe accounts as their last transactions left them."""
+    """Return the accounts after their last transactions."""
     balance, due = nw.col("account_state_balance_after"), nw.col("storage_fees_due")
     gone = nw.col("end_status") == "nonexist"
     paid = ~nw.col("storage_fees_collected").is_null()
@@ -204,11 +205,11 @@ def _projected(rates: Frame) -> Frame:
         rent_error=nw.col("intervals") / days,
         steady=nw.col("least") < nw.col("most"),
     )
-    told = nw.when(nw.col("steady") & (collected > 0))
-    # As integers first: the sum is exact. The division by 1 converts it, as in `as_float`.
+    known = nw.when(nw.col("steady") & (collected > 0))
+    # The sum of integers is exact. The division by 1 converts it, as in `as_float`.
     until_frozen = (nw.col("balance") + _FREEZE - nw.col("debt")) / 1
-    frozen = told.then(until_frozen / collected * days)
+    frozen = known.then(until_frozen / collected * days)
     return rates.with_columns(
-        days_left=told.then(as_float(rates, "balance") / collected * days),
+        days_left=known.then(as_float(rates, "balance") / collected * days),
         days_to_freeze=nw.when(nw.col("status") == "active").then(frozen),
     )

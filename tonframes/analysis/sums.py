@@ -1,8 +1,8 @@
 """Sums of groups, exact on every engine.
 
-Sums of int64 wrap silently on pandas, polars and pyarrow. So an amount is split into two halves,
-whose sums fit int64 for nine billion rows. `whole` puts the sums together, or raises an error that
-names the group whose sum does not fit.
+Sums of int64 overflow silently on pandas, polars and pyarrow. So each amount is split into two
+halves, whose sums fit int64 for nine billion rows. `whole` joins the sums of the halves, or raises
+an error that names the group whose sum does not fit.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
     from tonframes.analysis.engines import Frame
 
-#: The column that all rows are grouped by where no other is named.
+#: The column to group by if there is no other: it has the same value in all rows.
 ALL = "all_rows"
 
 _BILLION = 10**9
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
-_SHORT = 100  # characters of a key that an error repeats
+_SHORT = 100  # characters of a key in an error
 
 
 # ── adding up ────────────────────────────────────────────────────────────────────────────────────
@@ -51,22 +51,22 @@ def add_up(
     rows
         The rows, with the columns named here.
     keys
-        Columns to group by; where there are none, all rows are one group, named by `ALL`.
+        Columns to group by. If there are none, all rows are one group, and the key is `ALL`.
     sums
         Columns of integers whose sums fit int64.
     amounts
-        Columns of integers whose sums may not. They come as halves, to be put together by `whole`.
+        Columns of integers whose sums may not fit. Their sums are returned as halves, for `whole`.
     rows_as
-        The name of the count of rows.
+        Name of the column with the number of rows.
     accounts
-        Whether to count the different accounts of a group, as `accounts`.
+        Whether to add `accounts`, the number of different accounts.
 
     Returns
     -------
-    A row a group: the keys, the counts, `sums` and the halves of `amounts`.
+    One row per group: the keys, the counts, `sums` and the halves of `amounts`.
     """
     keys = list(keys) or [ALL]
-    # First by account too. Then accounts are rows, which every engine counts in the same way.
+    # Group by account as well, then without it: so accounts are rows, which every engine can count.
     first = list(dict.fromkeys([*keys, "account"])) if accounts else keys
     added = [rows_as, *sums, *halves_of(amounts)]
     prepared = functools.partial(_prepared, keys=first, rows_as=rows_as, sums=sums, amounts=amounts)
@@ -94,7 +94,7 @@ def _added_up(rows: Frame, keys: Sequence[str], names: Sequence[str]) -> Frame:
 
 
 def with_share(frame: Frame, name: str) -> Frame:
-    """Add the part that each row has of the sum of an amount in halves, as `share`: 0 to 1."""
+    """Add `share`: each row's part of the sum of an amount in halves, 0 to 1."""
     high, low = halves_of([name])
     frame = engines.by_row(
         frame, lambda rows: rows.with_columns(share=nw.col(high) * float(_BILLION) + nw.col(low))
@@ -108,9 +108,9 @@ def with_share(frame: Frame, name: str) -> Frame:
 
 def halves(name: str) -> tuple[nw.Expr, nw.Expr]:
     """Split an amount, so that sums of both halves fit int64 over nine billion rows."""
-    # The quotient need not be exact, for the difference makes up for it: Spark divides through a
-    # double, which may be off by one. For negative amounts it is one larger, so that the product
-    # always fits int64.
+    # The high half may be off by one, because Spark divides through a double. The low half is the
+    # exact difference, so their sum is exact. For negative amounts the high half is one larger, so
+    # that the product always fits int64.
     amount = nw.col(name)
     high = amount // _BILLION + one_if(amount < 0)
     high_name, low_name = halves_of([name])
@@ -118,12 +118,12 @@ def halves(name: str) -> tuple[nw.Expr, nw.Expr]:
 
 
 def halves_of(names: Iterable[str]) -> list[str]:
-    """List the columns that amounts are split into."""
+    """List the names of the halves of amounts."""
     return [f"{name}_{half}" for name in names for half in ("high", "low")]
 
 
 def combined(name: str, plus: Sequence[str], minus: Sequence[str] = ()) -> list[nw.Expr]:
-    """Add and subtract amounts in halves, as a new one in halves."""
+    """Add and subtract amounts in halves. The result is in halves as well."""
     made = []
     for half in ("high", "low"):
         terms = [nw.col(f"{other}_{half}") for other in plus]
@@ -135,18 +135,18 @@ def combined(name: str, plus: Sequence[str], minus: Sequence[str] = ()) -> list[
 def whole(
     groups: Frame, names: Sequence[str], *, helper: str, keys: Sequence[str], wide: bool
 ) -> Frame:
-    """Put the halves of sums together.
+    """Join the halves of sums.
 
     Parameters
     ----------
     groups
-        A row a group, with the halves of `names`.
+        One row per group, with the halves of `names`.
     names
         The amounts.
     helper, keys
-        The function that the user called, and the columns that name the groups, for messages.
+        The function that the user called and the columns that identify a group, for error messages.
     wide
-        Whether the sums are decimal128(38, 0), which holds any, or int64.
+        Whether to return decimal128(38, 0), which holds any sum, or int64.
 
     Returns
     -------
@@ -155,8 +155,8 @@ def whole(
     Raises
     ------
     OverflowError
-        A sum does not fit int64. Frames that are lazy raise it, or their engine's own error with
-        the same message, when they are computed.
+        A sum does not fit int64. A lazy frame raises it, or an error of its engine with the same
+        message, when it is computed.
     """
     names, keys = list(names), [key for key in keys if key != ALL]
     if groups.implementation.is_polars() and not wide:
@@ -186,7 +186,7 @@ def _joined(
 def _whole_on_arrow(
     table: pa.Table, names: Sequence[str], helper: str, keys: Sequence[str], *, wide: bool
 ) -> pa.Table:
-    # Decimals of pyarrow get wider with each operation: 19 digits times 10 are 30.
+    # Decimals of pyarrow get wider with each operation: 19 digits times 10 digits give 30.
     billion = pa.scalar(_BILLION, pa.decimal128(10, 0))
     for name in names:
         high, low = (table[half].cast(pa.decimal128(19, 0)) for half in halves_of([name]))
@@ -203,7 +203,7 @@ def _whole_on_arrow(
 def _whole_on_polars(
     groups: Frame, names: Sequence[str], helper: str, keys: Sequence[str]
 ) -> Frame:
-    import polars as pl  # noqa: PLC0415 - there where a frame of it is
+    import polars as pl  # noqa: PLC0415 - installed if the frame is one of it
 
     def work(frame: Any) -> Any:
         table = _whole_on_arrow(frame.to_arrow(), names, helper, keys, wide=False)
@@ -235,7 +235,7 @@ def _whole_on_duckdb(
 
 
 def _narrow_on_spark(frame: Frame, names: Sequence[str], helper: str, keys: Sequence[str]) -> Frame:
-    from pyspark.sql import functions  # noqa: PLC0415 - there where a frame of it is
+    from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it
 
     native: Any = frame.to_native()
     for name in names:
@@ -261,7 +261,7 @@ def _says(helper: str, name: str, group: Mapping[str, object]) -> str:
 
 
 def _in_sql(helper: str, name: str, keys: Sequence[str], amount: str, quote: str = '"') -> str:
-    """Write the message as an expression of SQL."""
+    """Return the message as an SQL expression."""
     parts = [_text(f"{helper} cannot add up {name} of {'' if keys else 'all rows'}")]
     for at, key in enumerate(keys):
         text = f"CAST({_quoted(key, quote)} AS {'STRING' if quote == '`' else 'VARCHAR'})"

@@ -1,4 +1,4 @@
-"""What traces cost: a trace is everything that one message, or one tick, has started."""
+"""What traces cost. A trace is all transactions that one message or one tick has started."""
 
 from __future__ import annotations
 
@@ -61,15 +61,15 @@ def trace_costs(
 ) -> AnyFrame:
     """Add up what each trace cost, and what it did.
 
-    A trace is a first transaction and all transactions that its messages led to. The service
-    names it by the hash of the first transaction.
+    A trace is a first transaction and all transactions that its messages caused. The service
+    identifies it by the hash of the first transaction.
 
     Parameters
     ----------
     transactions, messages
         Two frames of one engine, of our tables or of the public lake, or a `Blocks` in place of
         both. `TRACES` and `TRACE_MESSAGES` name the columns. The messages of all the transactions
-        must be there. Rows without a trace_id (services before 2024 gave none) are left out.
+        must be there. Rows without a trace_id (services sent none before 2024) are left out.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -80,22 +80,22 @@ def trace_costs(
 
     - trace_id: hash of the first transaction.
     - started_by, started_at: its account and unix second; null if it is not in the frame.
-    - complete: the frames hold the whole trace: the first transaction, the sender of every other
-      one, and the receiver of every message to an account. If not, the other columns are about
-      the part that is there: most often an end of the range cuts the trace.
-    - transactions, accounts: number of transactions, and of accounts that they are of.
-    - depth: transactions of the longest chain, from the first one on; 1 if it is the only one.
-    - failures: aborted transactions, without plain deposits to addresses that have no contract:
-      those that `failures` lists as neither deposit, committed nor ignored.
+    - complete: the frames contain the whole trace: the first transaction, the sender of every other
+      transaction, and the receiver of every message to an account. If not, the other columns are
+      about the part in the frames. Usually an end of the range cuts the trace.
+    - transactions, accounts: number of transactions, and of different accounts.
+    - depth: number of transactions in the longest chain, from the first one; at least 1.
+    - failures: number of aborted transactions, without deposits: those that `failures` does not
+      list as deposit, committed or ignored.
     - total_fees: what validators collected in these transactions.
-    - fwd_fees: what left with the messages that they sent. Each message counts once, where it is
-      sent.
-    - cost: total_fees and fwd_fees. The accounts of a complete trace have lost this together,
-      apart from what the first message brought if it came from outside of the trace.
+    - fwd_fees: the part of the forwarding fees that travels with the messages sent. Each message
+      counts once, where it is sent.
+    - cost: total_fees plus fwd_fees. The accounts of a complete trace have lost this amount
+      together, not counting the value of a first message that came from outside the trace.
     - attached: value of the messages that the first transaction sent; null if it is not in the
       frame.
-    - excesses: value of the excesses (opcode 0xd53276db) that came back to `started_by`; null as
-      `attached` is.
+    - excesses: value of the excesses (opcode 0xd53276db) that came back to `started_by`; null if
+      `attached` is null.
 
     Raises
     ------
@@ -106,12 +106,12 @@ def trace_costs(
     Notes
     -----
     Most traces begin with an external message, or with a tick or tock. Some begin with an internal
-    message that no account sent: it brings the validators' fees from the masterchain to the
+    message that no account sent: it carries the validators' fees from the masterchain to the
     elector.
 
-    Polars, Dask and Spark find the depth in Python: Polars with the links of all traces in memory,
-    Spark and Dask with those of a partition. So tonframes must be installed where their workers
-    run.
+    polars, Dask and Spark compute the depth in Python: polars with the links of all traces in
+    memory, Spark and Dask with the links of one partition. So the workers of Spark and Dask need an
+    installed tonframes.
 
     Examples
     --------
@@ -126,14 +126,14 @@ def trace_costs(
     messages = intake.paired("trace_costs", transactions, messages)
     rows = intake.take(transactions, "trace_costs", TRANSACTIONS, TRACES)
     rows = rows.filter(~nw.col("trace_id").is_null())
-    told = intake.take(messages, "trace_costs", MESSAGES, TRACE_MESSAGES)
-    told = told.filter(~nw.col("trace_id").is_null())
-    intake.same_engine("trace_costs", rows, told)
+    ends = intake.take(messages, "trace_costs", MESSAGES, TRACE_MESSAGES)
+    ends = ends.filter(~nw.col("trace_id").is_null())
+    intake.same_engine("trace_costs", rows, ends)
     starts = rows.filter(nw.col("hash") == nw.col("trace_id")).select(
         "trace_id", started_by="account", started_at="now"
     )
-    sent = told.filter(nw.col("direction") == "out")
-    come = told.filter((nw.col("direction") == "in") & ~nw.col("source").is_null())
+    sent = ends.filter(nw.col("direction") == "out")
+    come = ends.filter((nw.col("direction") == "in") & ~nw.col("source").is_null())
     links = _links(come, sent)
     parts = (
         starts,
@@ -165,7 +165,7 @@ def _links(come: Frame, sent: Frame) -> Frame:
     """Find for each transaction the one that sent its message."""
     senders = sent.select("msg_hash", parent="tx_hash", parent_lt="tx_lt")
     links = come.select("trace_id", "tx_hash", "tx_lt", "msg_hash").join(senders, on="msg_hash")
-    # No message arrives before it is sent. Rows that say so would make the search endless.
+    # A message arrives after it is sent. Rows that contradict this would make the search endless.
     links = links.filter(nw.col("parent_lt") < nw.col("tx_lt"))
     return links.select("trace_id", "tx_hash", "parent")
 
@@ -193,7 +193,7 @@ def _of_sent(messages: Frame) -> Frame:
 
 def _excesses(come: Frame, starts: Frame) -> Frame:
     """Add up the excesses that came back to the account of the first transaction."""
-    signed = EXCESSES - 2**32  # in the lake
+    signed = EXCESSES - 2**32  # as in the public lake
     excesses = come.filter(nw.col("opcode").is_in([EXCESSES, signed]))
     excesses = excesses.select("trace_id", "destination", excesses="value")
     excesses = excesses.join(starts, on="trace_id")
@@ -202,7 +202,7 @@ def _excesses(come: Frame, starts: Frame) -> Frame:
 
 
 def _completed(traces: Frame) -> Frame:
-    """Add what is complete, and fill in 0 where nothing was found."""
+    """Add `complete` and `cost`, and fill in 0 where there are no rows."""
     known = ~nw.col("started_by").is_null()
     fees = sums.halves_of(["fwd_fees"])
     traces = traces.with_columns(

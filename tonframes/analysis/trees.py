@@ -21,16 +21,16 @@ def depths(links: Frame) -> Frame:
     """Count the transactions of the longest chain of each trace.
 
     No fixed number of joins is enough for every trace, and each join doubles the plan of a lazy
-    engine. So engines differ: DuckDB has recursive queries, the others pass the rows to Python.
+    engine. So DuckDB runs a recursive query, and all other engines pass the rows to Python.
 
     Parameters
     ----------
     links
-        A row for each transaction and the one that sent its message: trace_id, tx_hash, parent.
+        One row per transaction whose sender is known: trace_id, tx_hash, parent.
 
     Returns
     -------
-    A row for each trace that has links: trace_id and depth.
+    One row per trace that has links: trace_id and depth.
     """
     native: Any = links.to_native()
     match links.implementation:
@@ -64,7 +64,7 @@ SELECT trace_id, max(depth)::BIGINT AS depth FROM levels GROUP BY trace_id
 
 
 def _on_polars(links: Any) -> Frame:
-    import polars as pl  # noqa: PLC0415 - there where a frame of it is
+    import polars as pl  # noqa: PLC0415 - installed if the frame is one of it
 
     def work(frame: Any) -> Any:
         return pl.from_pandas(_on_pandas(frame.to_pandas()), schema_overrides=shape)
@@ -83,8 +83,8 @@ def _on_spark(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _on_pandas(links: pd.DataFrame) -> pd.DataFrame:
     hashes = pd.Index(links["tx_hash"])
     links, hashes = links[~hashes.duplicated()], hashes.unique()
-    # For each row, the row of an ancestor (-1: there is none) and the number of links to it. Each
-    # turn goes on to the ancestor's own ancestor, so that links jump by 1, 2, 4, 8, …
+    # For each row: the row of an ancestor, or -1 if there is none, and the number of links to it.
+    # Each pass replaces the ancestor by its own ancestor, so the distance doubles: 1, 2, 4, 8, …
     ahead, jumped = hashes.get_indexer(pd.Index(links["parent"])), np.ones(len(links), "int64")
     going = np.flatnonzero(ahead >= 0)
     while len(going):

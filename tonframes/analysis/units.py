@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 #: 1 TON in nanoton.
 TON = 10**9
 
-_NAMED = 6  # columns of a frame that an error names
+_NAMED = 6  # columns of a frame that an error lists
 
-# A number has one unit over all tables and results. `bounce` is a text in some, and an amount in
-# others: texts have no unit.
+# A name has the same unit in all tables and results. `bounce` is text in some of them and an amount
+# in others: text has no unit.
 _COLUMNS = (column for table in TABLES.values() for column in table.columns)
 _FIGURES = (column for result in RESULTS.values() for column in result.columns)
 _UNITS = {column.name: column.unit for column in (*_COLUMNS, *_FIGURES) if column.unit}
@@ -53,16 +53,16 @@ def to_ton(nanoton: int) -> float: ...
 @overload
 def to_ton(nanoton: AnyFrame, columns: Sequence[str] | None = None) -> AnyFrame: ...
 def to_ton(nanoton: object, columns: Sequence[str] | None = None) -> object:
-    """Convert amounts to TON, for people to read: from here on they are floats.
+    """Convert amounts in nanoton to TON, as floats, for display.
 
     Parameters
     ----------
     nanoton
-        An amount, a column of amounts, or a frame, of any engine. Of a frame that is one of ours,
-        or that has columns of ours, those in nanoton are converted (`describe`), and all others
-        are left as they are.
+        An amount, or a column of amounts or a frame of any engine. In a frame, the columns of our
+        tables and results whose unit is nanoton (`describe`) are converted. All others stay as they
+        are.
     columns
-        The columns of a frame to convert, where the frame is not one of ours.
+        The columns of a frame to convert, if they have other names than ours.
 
     Returns
     -------
@@ -72,9 +72,9 @@ def to_ton(nanoton: object, columns: Sequence[str] | None = None) -> object:
     Raises
     ------
     TypeError
-        Amounts that are not integers: floats may be in TON already.
+        The amounts are not integers: floats may already be in TON.
     ValueError
-        The frame has no column that is known to be in nanoton, or has not got those of `columns`.
+        The frame has no column that is known to be in nanoton, or lacks one of `columns`.
 
     Examples
     --------
@@ -111,8 +111,9 @@ def _converted(frame: Any, columns: Sequence[str] | None) -> Any:
         ]
         if not columns:
             raise ValueError(
-                "to_ton knows no column of this frame to be in nanoton: say which are with "
-                f"columns=. It has {', '.join(list(dtypes)[:_NAMED]) or 'no columns'}"
+                "to_ton knows no column of this frame that is in nanoton: name such columns with "
+                "columns=. "
+                f"The frame has {', '.join(list(dtypes)[:_NAMED]) or 'no columns'}"
             )
     if isinstance(columns, str):
         raise TypeError("columns is a list of names: put a single one into a list")
@@ -125,7 +126,7 @@ def _converted(frame: Any, columns: Sequence[str] | None) -> Any:
 
 def _refuse_other(name: str, dtype: nw.dtypes.DType) -> None:
     if not (dtype.is_integer() or dtype.is_decimal()):
-        hint = ". Is it in TON already?" if dtype.is_float() else ""
+        hint = ". Is it already in TON?" if dtype.is_float() else ""
         raise TypeError(f"amounts in nanoton are integers; the column {name!r} is {dtype}{hint}")
 
 
