@@ -137,7 +137,7 @@ def test_a_view_of_a_store_says_what_it_is_and_reads_no_table(monkeypatch):
     assert re.search(r"proven +synthetic", text)
     for told in (".transactions: 3,000 rows, 100 columns", ".messages: 4,499 rows, 38 columns"):
         assert told in html
-    assert ".address_book: read when it is asked for" in html
+    assert ".address_book: read when it is used" in html
     assert blocks._frames == {}
 
 
@@ -228,7 +228,7 @@ def test_a_table_that_is_made_when_called_is_not_called_to_be_shown():
 
     accounts = tf.Accounts({"accounts": no})
     assert repr(accounts).startswith("<account states: accounts\n")
-    assert ".accounts: read when it is asked for" in read(accounts._repr_html_())
+    assert ".accounts: read when it is used" in read(accounts._repr_html_())
 
 
 @pytest.mark.parametrize("proof", ["chain", "links", "other"])

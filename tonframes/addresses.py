@@ -75,7 +75,7 @@ def to_raw(address: str | Column) -> str | Column:
         A string is not the address of an account: its length, alphabet, checksum, tag or workchain
         is wrong. For a column, the message names the position of the first such string. The
         strings `addr_none`, `addr_extern` and `addr_var`, which the service may print where a
-        message has no account, are refused too: if they became null, they could not be told apart.
+        message has no account, are refused too: as null they could not be distinguished.
         If that does not matter, replace them first with `Series.mask`.
     TypeError
         `address` is neither a string nor a column of strings.
@@ -179,7 +179,7 @@ def _parse(text: str) -> bytes:
 
 
 def _advice(text: str) -> str:
-    """Return what to do about a string that is almost an address, or leads to one."""
+    """Return what to do if a string is almost an address, or contains one."""
     if text != text.strip():
         return "; strip the white space around it"
     if len(text) == _HEX_LENGTH and set(string.hexdigits).issuperset(text):

@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Write files completely or not at all."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ TEMPORARY = re.compile(r"\..+\.[0-9]+\.[0-9a-f]{8}\.tmp")
 
 
 def temporary(file: Path) -> Path:
-    """Return a new name beside a file, for its content while it is written."""
+    """Return a new temporary name in the folder of a file."""
     return file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
 
 
 @contextmanager
 def replacing(file: Path) -> Iterator[IO[bytes]]:
-    """Open a file for writing, which appears under its name once all is on the disk.
+    """Open a file for writing. It gets its name when all of its content is on the disk.
 
-    A file that is there is replaced. If writing fails, it stays as it was. The temporary name is
-    new, so no symbolic link is followed; a link of the file's own name is replaced.
+    An existing file is replaced. If writing fails, it stays unchanged. The temporary name is new,
+    so no symbolic link is followed; a link with the name of the file is replaced.
     """
     new = temporary(file)
     try:
@@ -45,7 +45,7 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
 def sync(folder: Path) -> None:
     """Wait until a rename in a folder is on the disk.
 
-    Only POSIX opens folders; other systems see to it themselves.
+    Only POSIX systems can open folders. Other systems need no call for this.
     """
     if os.name == "posix":
         handle = os.open(folder, os.O_RDONLY)

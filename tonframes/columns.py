@@ -1,4 +1,4 @@
-"""What each column of each table and of each result means."""
+"""Describe the columns of tables and results."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ if TYPE_CHECKING:
 
 
 def describe(table: str) -> pd.DataFrame:
-    """Describe the columns of a table, or of what a function of the analysis returns.
+    """Return the columns of a table, or of the result of an analysis function.
 
     Parameters
     ----------
     table
-        A table: transactions, messages, blocks, accounts, address_book or metadata. Or the name
-        of a function that returns a frame: fee_summary, failures, …
+        A table: transactions, messages, blocks, accounts, address_book or metadata; or a function
+        that returns a frame: fee_summary, failures, …
 
     Returns
     -------
-    One row a column: `column`, `dtype` (pandas), `unit`, `meaning`, `api_path` (where it stands
-    in the API's object, "" if it does not) and `derived` (computed, never written back by
-    `to_json`). Of a result the row `by` stands for the columns that were grouped by.
+    One row per column: `column`, `dtype` (on pandas), `unit`, `meaning`, `api_path` (its place in
+    the object of the API, "" if it has none) and `derived` (whether it is computed; `to_json` does
+    not write it). For a result, the row `by` stands for the columns to group by.
 
     Notes
     -----
@@ -71,13 +71,13 @@ def describe(table: str) -> pd.DataFrame:
 
 
 def column_reference() -> str:
-    """Write the columns of every table and result as a page of Markdown: `data/COLUMNS.md`."""
+    """Return the columns of every table and result as Markdown, for `data/COLUMNS.md`."""
     lines = [
         "# Columns",
         "",
         "Made from the schema and the results of the analysis by `make columns`. Times are UTC.",
-        "Dtypes are those on pandas. An API path is relative to the object of the row; what is",
-        "derived has no place in the answers of the service.",
+        "Dtypes are those on pandas. An API path is relative to the object of the row. Derived",
+        "columns are computed, and the answers of the service do not contain them.",
     ]
     for table in TABLES.values():
         lines += ["", f"## {table.name}", "", table.record.meaning, ""]

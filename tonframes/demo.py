@@ -1,4 +1,4 @@
-"""A demonstration in steps: fetch, store, analyse, plot."""
+"""Show the main steps: fetch, store, analyse, plot."""
 
 from __future__ import annotations
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
     from matplotlib.figure import Figure
+
+    from tonframes.frames import Blocks
 
 #: What the demo fetches.
 BLOCKS, ACCOUNTS = 50, 200
@@ -63,28 +65,27 @@ def demo(store: str | PathLike[str]) -> Path:
         say(f"   blocks.{name:<14} {blocks.frame(name).shape}")
     for name in accounts.names:
         say(f"   accounts.{name:<12} {accounts.frame(name).shape}")
-    transactions, messages = blocks.transactions, blocks.messages
     columns = ["block_time", "account", "total_fees", "compute_gas_used", "compute_exit_code"]
-    show("blocks.transactions", transactions[columns].head())
+    show("blocks.transactions", blocks.transactions[columns].head())
     columns = ["direction", "source", "destination", "value", "opcode", "comment"]
-    show("blocks.messages", messages[columns].head())
+    show("blocks.messages", blocks.messages[columns].head())
     show("accounts.accounts", accounts.accounts[["address", "status", "balance"]].head())
-    fees = fee_summary(transactions, messages)
+    fees = fee_summary(blocks)
     show("4. Fees, in nanoton: fee_summary", fees.T.set_axis(["nanoton"], axis=1))
     columns = ["account", "calls", "gas_used", "gas_median", "gas_max", "gas_fees"]
-    gas = gas_summary(transactions, by="account")
+    gas = gas_summary(blocks, by="account")
     show("5. Accounts that use the most gas: gas_summary", gas.nlargest(5, "gas_used")[columns])
     columns = ["phase", "code", "name", "failures", "cost"]
     show(
         "6. Failures and their reasons: failure_summary",
-        failure_summary(transactions)[columns].head(8),
+        failure_summary(blocks)[columns].head(8),
     )
     show(
         "   Are all balances explained? check_balances",
-        check_balances(transactions, messages)["verdict"].value_counts().to_frame("transactions"),
+        check_balances(blocks)["verdict"].value_counts().to_frame("transactions"),
     )
     picture = folder / "fees.png"
-    draw(transactions, messages).savefig(picture, dpi=150)
+    draw(blocks).savefig(picture, dpi=150)
     say(f"\n7. A picture of the fees: {picture}")
     say(f"\nDone in {time.monotonic() - start:.1f} s. Next, in Python:\n")
     say(f"    import tonframes as tf; blocks = tf.read_blocks({str(folder)!r})")
@@ -92,15 +93,17 @@ def demo(store: str | PathLike[str]) -> Path:
     return picture
 
 
-def draw(transactions: pd.DataFrame, messages: pd.DataFrame) -> Figure:
+def draw(blocks: Blocks) -> Figure:
     """Plot the parts of the fees, and the gas that calls use."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - tonframes is imported without matplotlib
 
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    plot_fees(transactions, messages, ax=left)
-    plot_gas(transactions, ax=right)
-    figure.supxlabel(f"{len(transactions):,} transactions of a made-up chain", fontsize="small")
+    plot_fees(blocks, ax=left)
+    plot_gas(blocks, ax=right)
+    figure.supxlabel(
+        f"{len(blocks.transactions):,} transactions of a made-up chain", fontsize="small"
+    )
     return figure
 
 

@@ -9,7 +9,7 @@
     ├── MissingError              a store does not hold what was asked for
     └── StoreError                a store cannot be read or written; `path`
 
-If a long call fails, `partial` is what it has fetched and `missing` what it has not.
+If a long call fails, `partial` contains what was fetched, and `missing` lists the rest.
 
 Wrong arguments raise Python's own `ValueError` and `TypeError`, before anything is sent, read or
 written. Every message says what was being done, what was expected, what was found (shortened), and
@@ -58,7 +58,7 @@ def shorten(value: object) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the question whether a similar name was meant, for the end of a message.
+    """Return a question that suggests a similar name, for the end of a message.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def _restored(
 
 
 class TonframesWarning(UserWarning):
-    """Something happened that you may want to know of, such as unknown fields; nothing is lost."""
+    """Something that you may want to know, such as unknown fields. Nothing is lost."""
 
 
 def warn(message: str) -> None:

@@ -1,4 +1,4 @@
-"""Blocks and Accounts: what the two operations return, as tables and frames."""
+"""Blocks and Accounts: the answers of the two operations as tables and frames."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _NAMED = 3
 class Blocks(TableSet):
     """Transactions of masterchain blocks, with their messages.
 
-    The blocks themselves are there if the service shows them.
+    The table `blocks` is empty if the service does not show blocks.
 
-    Made by `fetch_blocks`, `read_blocks` and `parse_blocks`.
+    `fetch_blocks`, `read_blocks` and `parse_blocks` return this.
 
     Examples
     --------
@@ -90,7 +90,7 @@ class Blocks(TableSet):
         return ranges(pc.unique(pa.concat_arrays(columns)).to_pylist())
 
     def to_json(self, *, dialect: Dialect = "service") -> bytes:
-        """Write JSON: what was parsed, except for the order of keys, white space and nulls.
+        """Return the document that was parsed, except for the order of keys, white space and nulls.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class Blocks(TableSet):
 class Accounts(TableSet):
     """States of accounts, as the service showed them at the moment `fetched_at`.
 
-    Made by `fetch_accounts`, `read_accounts` and `parse_accounts`.
+    `fetch_accounts`, `read_accounts` and `parse_accounts` return this.
 
     Examples
     --------
@@ -147,12 +147,12 @@ class Accounts(TableSet):
         return self._frame("metadata")
 
     def to_json(self, *, dialect: Dialect = "service") -> bytes:
-        """Write JSON: what was parsed. Accounts that were not found are left out.
+        """Return the document that was parsed. Accounts that were not found are left out.
 
         Parameters
         ----------
         dialect
-            Makes no difference: both dialects write accounts alike.
+            Has no effect: both dialects write accounts in the same way.
         """
         accounts = self.arrow("accounts")
         return encode.encode_answer(

@@ -1,4 +1,4 @@
-"""JSON that you already have, as Blocks and Accounts."""
+"""Turn JSON that you already have into Blocks and Accounts."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def parse_accounts(document: Json) -> Accounts:
 def parse_transactions(
     records: Iterable[Json], *, address_book: Mapping[str, Any] | None = None
 ) -> Blocks:
-    """Turn transactions that you already have, each a record, into frames.
+    """Turn single transactions that you already have into frames.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def parse_transactions(
     Raises
     ------
     DecodeError
-        A record does not have the declared form: the path `$.transactions[3]` names the fourth.
+        A record does not have the declared form: the path `$.transactions[3]` means the fourth.
 
     Warns
     -----
@@ -129,7 +129,7 @@ def parse_account_states(
     address_book: Mapping[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Accounts:
-    """Turn account states that you already have, each a record, into frames.
+    """Turn single account states that you already have into frames.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ def parse_account_states(
     Raises
     ------
     DecodeError
-        A record does not have the declared form: the path `$.accounts[3]` names the fourth.
+        A record does not have the declared form: the path `$.accounts[3]` means the fourth.
 
     Examples
     --------
@@ -175,7 +175,7 @@ def _document(name: str, records: Iterable[Json], entries: Mapping[str, Any]) ->
 
 
 def _record(record: Json, path: str) -> bytes:
-    """Return a record as bytes, after checking that they are JSON by themselves."""
+    """Return a record as bytes, and check that it is JSON by itself."""
     token = _bytes(record, path)
     try:
         return bytes(msgspec.json.decode(token, type=msgspec.Raw))
@@ -184,7 +184,7 @@ def _record(record: Json, path: str) -> bytes:
 
 
 def _bytes(document: Json, path: str = "$") -> bytes:
-    """Return JSON as bytes; what was parsed is written exactly, or refused."""
+    """Return JSON as bytes. Parsed JSON is written exactly, or raises an error."""
     if isinstance(document, bytes | bytearray | memoryview):
         return bytes(document)
     try:

@@ -24,9 +24,9 @@ BLOCKS, ACCOUNTS = 120, 300
 def sample() -> Path:
     """Return the path of the sample store.
 
-    It holds 120 masterchain blocks and the states of 300 accounts at two moments.
-    `synthetic_blocks` has made them up by the rules of the real network. They are for learning and
-    testing: accounts and amounts say nothing about TON.
+    It contains 120 masterchain blocks, and the states of 300 accounts at two times. They are made
+    up by the rules of the real network, for learning and testing. Accounts and amounts have no
+    meaning.
 
     Examples
     --------

@@ -41,7 +41,7 @@ PREVIEWED = {
 
 @dataclass(frozen=True)
 class Glance:
-    """What is known of a table without reading it; None is what would take too long."""
+    """What is known about a table without reading it; None where that would take too long."""
 
     rows: int | None
     first: datetime | None = None
@@ -60,11 +60,11 @@ class Unread(ABC):
         """Read the table."""
 
     def glance(self) -> Glance:
-        """Return what is quickly known of the table."""
+        """Return what is known about the table without reading it."""
         return Glance(rows=None)
 
     def head(self, rows: int, columns: tuple[str, ...]) -> pa.Table | None:  # noqa: ARG002
-        """Read the first rows; None if that would mean to read all."""
+        """Read the first rows; return None if all rows would have to be read."""
         return None
 
 
@@ -140,7 +140,7 @@ class TableSet(ABC):
 
     @abstractmethod
     def to_json(self, *, dialect: Dialect = "service") -> bytes:
-        """Write the tables as the JSON that they came from."""
+        """Return the JSON that the tables came from."""
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write one Parquet file per table into a folder, for other programs.
@@ -230,7 +230,7 @@ class TableSet(ABC):
         except TonframesError:
             rows, head = None, None
         if head is None:
-            return display.Preview(f".{name}: read when it is asked for")
+            return display.Preview(f".{name}: read when it is used")
         counted = "" if rows is None else f"{rows:,} rows, "
         return display.Preview(
             f".{name}: {counted}{columns} columns",
@@ -250,7 +250,7 @@ class TableSet(ABC):
         return table.slice(0, SHOWN).select([c for c in columns if c in table.column_names])
 
 
-#: How it was proved that nothing is missing: the name in a store, and in words.
+#: How it was proven that nothing is missing: the name in a store, and a description.
 PROOFS = {
     "chain": "whole, by the chain of every shard's blocks (chain)",
     "links": "whole, by the chain of every account's transactions (links)",

@@ -4,7 +4,7 @@
 - `possible_weights` and `import_fees`: the cells and bits of a message, and the fee for importing
   it.
 
-Anyone can write anything into a body. Reading always ends soon: a bag with more than `MAX_CELLS`
+Anyone can write anything into a body. Reading is always fast: a bag with more than `MAX_CELLS`
 cells or `MAX_BYTES` bytes is refused, and nothing here is recursive.
 """
 

@@ -1,8 +1,8 @@
 """Read bags of cells (BOC) with pytoniq-core, and read a cell from its first bit to its last.
 
-pytoniq-core expects cells that one made oneself. The limits for cells of strangers are here: the
-size of a bag is checked before the bag is read, and bits that are missing are an error
-(`Slice.load_uint` of pytoniq-core returns a smaller number instead).
+pytoniq-core is made for trusted cells. This module adds the checks for untrusted ones: the size of
+a bag is checked before the bag is read, and missing bits are an error (`Slice.load_uint` of
+pytoniq-core returns a smaller number instead).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 #: The network accepts no message with more cells (configuration parameter 43, `max_msg_cells`).
 MAX_CELLS = 1 << 13
-#: Nor a message of more than 2^21 bits (`max_msg_bits`). With descriptors, references and an
-#: index, the longest possible bag is below this number of bytes.
+#: It accepts no message of more than 2^21 bits either (`max_msg_bits`). With descriptors,
+#: references and an index, the longest possible bag is below this number of bytes.
 MAX_BYTES = 1 << 19
 
-_MAGIC = bytes.fromhex("b5ee9c72")  # boc.tlb, serialized_boc; the service sends no other
+_MAGIC = bytes.fromhex("b5ee9c72")  # boc.tlb, serialized_boc; the service sends only this form
 _FLAGS, _COUNTS = 4, 6  # offsets in a bag
 _ORDINARY = -1
 _MAX_REFS = 4
@@ -95,7 +95,7 @@ def _checked(make: Any, bits: bitarray, refs: list[Any], type_: int) -> Any:
 
 
 class Node:
-    """A cell without its hash, which takes half of the time and is not needed for reading."""
+    """A cell without its hash, which would take half of the time and is not needed for reading."""
 
     __slots__ = ("bits", "exotic", "refs")
 

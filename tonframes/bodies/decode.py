@@ -42,21 +42,21 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
 
     - tx_hash, direction, position, msg_hash: copied from `messages`, if it has them.
     - opcode: the first 32 bits of the body, unsigned; null in shorter bodies.
-    - kind: what the opcode says that the body is, as the service names it in `decoded_type`:
+    - kind: the kind of body that the opcode stands for, as in `decoded_type` of the service:
       text_comment, encrypted_text_comment, jetton_transfer, jetton_internal_transfer,
       jetton_notify, jetton_burn, jetton_burn_notification, jetton_mint, excess, nft_transfer,
       nft_ownership_assigned, get_static_data, report_static_data, bounce (both formats),
       empty_cell. Two more, which the service does not name: provide_wallet_address,
       take_wallet_address. Null for every other opcode.
-    - bounced_opcode: of a bounce, the opcode of the message that was returned.
+    - bounced_opcode: in a bounce, the opcode of the message that was returned.
     - query_id: a number that the sender chose and that answers repeat (UInt64).
     - amount: number of jettons, in the smallest unit of the jetton, as float64: exact up to 2^53,
       rounded above. Use it for calculation and plots.
     - amount_exact: the same amount with every digit, as text. ``sum(map(int, column))`` is an
       exact sum.
-    - sender: who sent the jettons, or owned the NFT before.
-    - recipient: who is to receive the jettons or the NFT.
-    - response_destination: who receives the rest of the value.
+    - sender: the sender of the jettons, or the previous owner of the NFT.
+    - recipient: the receiver of the jettons or the NFT.
+    - response_destination: the receiver of the rest of the value.
     - forward_amount: nanoton to forward to the recipient; null above 2^63 - 1.
     - comment: the text of a comment: the body itself, or its forward payload.
     - error: why a body, or a part of it, could not be read; null if everything was read.

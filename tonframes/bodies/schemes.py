@@ -1,4 +1,4 @@
-"""The schemes of known bodies, and how a body is read by them into a row.
+"""The schemes of known bodies, and the reading of a body into a row.
 
 Sources of the schemes: TEP-62 (NFT), TEP-74 and TEP-89 (jettons), block.tlb of the TON monorepo
 (`new_bounce_body`); comments: docs.ton.org. Kinds are named as the service names them
@@ -84,7 +84,7 @@ _READ: dict[str, Callable[[Slice], Any]] = {
 
 
 def read_body(boc: str | bytes) -> Row:
-    """Read a body into columns of `decode_bodies`; those that it has no value for are absent."""
+    """Read a body into columns of `decode_bodies`. Columns without a value are left out."""
     try:
         body = Slice(read_root(boc, Node))
     except ValueError as error:
@@ -138,7 +138,7 @@ def _comment(text: Slice) -> Row:
     try:
         return {"comment": data.decode()}
     except UnicodeDecodeError:
-        reason = "comment: some bytes are not UTF-8; U+FFFD stands in their place"
+        reason = "comment: some bytes are not UTF-8; they are replaced with U+FFFD"
         return {"comment": data.decode(errors="replace"), "error": reason}
 
 

@@ -17,7 +17,7 @@ def possible_weights(
     """Count the cells and bits that a message may have below its root cell.
 
     The service shows the body and the initial state of a message. It does not show whether each
-    of them was in the root cell or in a cell of its own, and the fee depends on that.
+    of them was in the root cell or in a separate cell, and the fee depends on that.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def possible_weights(
     from pytoniq_core.boc.cell import Cell  # noqa: PLC0415 - an extra
 
     parts = [read_root(part, Cell) for part in (body, init_state) if part is not None]
-    # In the root cell, a part adds the cells that it refers to; elsewhere, itself as well.
+    # A part in the root cell adds the cells that it refers to; a separate part adds itself as well.
     places = ((part.refs, [part]) for part in parts)
     choices = ([cell for place in choice for cell in place] for choice in product(*places))
     return tuple(dict.fromkeys(map(_weight, choices)))

@@ -55,8 +55,8 @@ EXIT_CODES = {row.code: row for row in (
     Code(65535, "unknown opcode",                      "The contract does not handle this message.",            _DOCS),
 )}
 
-#: Codes that contracts define themselves. By convention all others are left to the machine, the
-#: network and compilers. Wallets and the elector throw 33 to 41, which are result codes as well.
+#: Codes that contracts define themselves. By convention all others are reserved for the machine,
+#: the network and compilers. Wallets and the elector throw 33 to 41, which are result codes as well.
 CONTRACT_DEFINED = (range(32, 128), range(256, 65535))
 
 #: Why the compute phase did not run (`skipped_reason`); transaction.cpp, prepare_compute_phase.
@@ -99,8 +99,8 @@ def exit_code_name(code: object) -> object:
 
     Notes
     -----
-    The code does not tell whether a run succeeded: a run that committed and then threw has
-    succeeded. `compute_success` tells it.
+    The code does not show whether a run succeeded: a run that committed and then threw has
+    succeeded. `compute_success` shows it.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def exit_code_name(code: object) -> object:
 
 def exit_code_names(code: nw.Expr) -> nw.Expr:
     """Name exit codes within a frame of any engine, as `exit_code_name` does."""
-    # Narrower integers do not hold the bounds.
+    # The bounds do not fit narrower integers.
     code = code.cast(nw.Int64)
     first, second = (code.is_between(codes[0], codes[-1]) for codes in CONTRACT_DEFINED)
     others = look_up(code, EXIT_CODE_NAMES)

@@ -1,10 +1,10 @@
 """What opcodes mean: the first 32 bits of a message body (`opcode`).
 
-Opcodes are conventions. A contract is free to use any number for anything: a name says what the
-message is taken for, not what its receiver does.
+Opcodes are conventions. A contract may use any number for anything: a name is the usual meaning of
+the message, and its receiver may do something else.
 
-Opcodes are named as the service names them (`decoded_opcode`), by schemes.tlb of
-https://github.com/toncenter/ton-indexer; those that it does not name, as their standard does.
+Opcodes have the names of the service (`decoded_opcode`), from schemes.tlb of
+https://github.com/toncenter/ton-indexer. Opcodes without such a name have that of their standard.
 Other sources: transaction.cpp, block.tlb and the contracts elector-code.fc and config-code.fc of
 https://github.com/ton-blockchain/ton; the standards https://github.com/ton-blockchain/TEPs.
 """

@@ -5,8 +5,8 @@ else is done with matplotlib: ``plot_fees(…).figure.savefig("fees.pdf")``. A l
 right of the Axes. Create your own figures with ``layout="constrained"``, so that there is room for
 it.
 
-Text, spines and outlines have the colours of the current style. Fills differ in lightness, so that
-they can be told apart in greyscale print and on a light, a dark and a transparent background.
+Text, spines and outlines have the colours of the current style. Fills differ in lightness, so they
+are distinct in greyscale print and on light, dark and transparent backgrounds.
 """
 
 from tonframes.plots.activity import plot_activity

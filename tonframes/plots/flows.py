@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from tonframes.plots.style import Floats
 
-_PLAIN_FILLS = 5  # of the fills, the first ones, from dark to light
+_PLAIN_FILLS = 5  # the first fills of the style, from dark to light
 _DARK = 0.6  # values above this part of the colour scale have a fill on which white is readable
 
 
@@ -46,7 +46,7 @@ def plot_flows(
     Returns
     -------
     The Axes. Each row is a sender, and each column a receiver. A cell is the value that the sender
-    sent to the receiver, bounced messages not counted; the higher it is, the darker the fill. The
+    sent to the receiver, without bounced messages; the higher it is, the darker the fill. The
     colour scale is logarithmic.
 
     Examples

@@ -95,8 +95,8 @@ def plot_gas(
 
 
 def _draw_histogram(ax: Axes, groups: pd.DataFrame) -> None:
-    # Gas is an integer. Less one half, gas that is equal to the upper edge of a bin counts in that
-    # bin: calls that used the whole limit are drawn to the left of its line.
+    # Gas is an integer. One half is subtracted, so that gas equal to the upper edge of a bin counts
+    # in that bin: calls that used the whole limit are drawn to the left of its line.
     gas, calls = groups.gas_max.to_numpy("float64") - 0.5, groups.calls.to_numpy("int64")
     first = np.floor(np.log10(gas.min()) * _PER_DECADE)
     last = np.ceil(np.log10(gas.max()) * _PER_DECADE)

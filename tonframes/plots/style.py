@@ -201,7 +201,7 @@ def intervals(
 
 
 def format_times(ax: Axes) -> None:
-    """Write times in UTC on the x axis, whatever the time zone in the settings of matplotlib."""
+    """Write times on the x axis in UTC, regardless of the time zone in matplotlib's settings."""
     from matplotlib import dates  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
     untyped: Any = dates

@@ -45,7 +45,7 @@ def plot_trace(
     trace_id
         Which trace to draw.
     top
-        How many messages to draw, those with the highest values, with all messages that led to
+        How many messages to draw, those with the highest values, with all messages that caused
         them. The others share a row below the message that caused them, with their sum.
     address_book
         Names for the addresses: a frame of any engine.
@@ -118,7 +118,7 @@ def _label(row: Row, known: dict[str, str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A message, and the transactions that sent it and received it, as far as they are known."""
+    """A message, and the transactions that sent and received it; None if they are unknown."""
 
     msg_hash: str
     source: str | None
@@ -129,7 +129,7 @@ class Message:
 
     @property
     def cause(self) -> str | None:
-        """The transaction that sent it, or its sender if that is unknown; null from outside."""
+        """The transaction that sent it, or else its sender; None if it came from outside."""
         return self.sent_by or self.source
 
 
@@ -170,7 +170,7 @@ def rows_of(messages: Iterable[Message], top: int) -> list[Row]:
     messages
         The messages of one trace.
     top
-        How many messages to draw, those with the highest values, with all that led to them. The
+        How many messages to draw, those with the highest values, with all that caused them. The
         other messages of a transaction share a row, and what they caused is not drawn.
     """
     messages = sorted(messages, key=lambda message: -(message.value or 0))
@@ -193,7 +193,7 @@ def rows_of(messages: Iterable[Message], top: int) -> list[Row]:
 
 
 def _with_causes(messages: list[Message], top: int) -> set[Message]:
-    """Return the first `top` messages, and all that led to them."""
+    """Return the first `top` messages, and all messages that caused them."""
     received = {message.received_by: message for message in messages if message.received_by}
     drawn: set[Message] = set()
     for message in messages[:top]:

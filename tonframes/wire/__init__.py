@@ -1,1 +1,1 @@
-"""What the service says: its values, records and tables, decoded and encoded without a loss."""
+"""The data format of the service: values, records and tables, decoded and encoded without loss."""

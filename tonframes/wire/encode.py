@@ -1,4 +1,4 @@
-"""Tables encoded as the JSON that they came from: the inverse of `pages`."""
+"""Encode tables as the JSON that they came from: the inverse of `pages`."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def encode_rows(
     dialect: Dialect,
     inner: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[msgspec.Raw]:
-    """Encode rows as JSON objects, with what `extra` holds where it came from."""
+    """Encode rows as JSON objects, and put the values of `extra` back in their places."""
     if dialect not in get_args(Dialect):
         raise ValueError(f'dialect is "service" or "specification", not {dialect!r}')
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
@@ -79,7 +79,7 @@ def encode_entries(rows: pa.Table) -> dict[str, msgspec.Raw]:
 
 
 def encode_answer(answer: Mapping[str, Any], extra: str | None) -> bytes:
-    """Encode an answer, with what `extra` holds where it came from."""
+    """Encode an answer, and put the values of `extra` back in their places."""
     token = msgspec.json.encode(answer)
     if extra is None:
         return token

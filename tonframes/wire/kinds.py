@@ -236,7 +236,7 @@ class Time(Kind):
 
 
 class Float(Kind):
-    """A ratio, in results of the analysis. Never on the wire."""
+    """A ratio, in results of the analysis. The service never sends one."""
 
     name, expected, wire, arrow = "float", "a ratio", None, pa.float64()
 

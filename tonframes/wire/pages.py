@@ -1,4 +1,4 @@
-"""Answers of the service, read into Arrow tables.
+"""Read answers of the service into Arrow tables.
 
 A `Page` is one answer as structs. It is read strictly; if the strict reading refuses it, it is read
 a second time with tolerance. Pages are joined before they become tables, because a pass over the
@@ -230,7 +230,7 @@ def check_doubles(pages: Sequence[Page]) -> None:
 
 
 def _distinct(table: Table, pages: Sequence[Page], key: str) -> list[Any]:
-    """List the rows of all pages; a row that comes twice with the same content is there once."""
+    """List the rows of all pages. A row that comes twice with the same content is listed once."""
     rows = list(chain.from_iterable(getattr(page.answer, key) or () for page in pages))
     repeated: set[int] = set()
     for columns in table.keys:

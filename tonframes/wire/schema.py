@@ -275,7 +275,7 @@ METADATA_ROW = Record("MetadataRow", "An entry of the metadata.", (
     Loose("entry", METADATA_ENTRY, "The entry as the service sent it, JSON.", "entry"),
 ))
 
-# ── bodies and tables ────────────────────────────────────────────────────────────────────────────
+# ── answers and tables ────────────────────────────────────────────────────────────────────────────
 
 BLOCKS_ANSWER = Record("MasterchainBlockShards", "Answer about one masterchain block.", (
     Rows("blocks",       BLOCK,       "+ The blocks it commits; deployed services answer with these."),

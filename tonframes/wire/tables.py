@@ -1,4 +1,4 @@
-"""Arrow tables by name: made to fit the schema, ordered, joined."""
+"""Arrow tables by name: fit them to the schema, sort them, join them."""
 
 from __future__ import annotations
 

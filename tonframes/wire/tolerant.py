@@ -1,6 +1,6 @@
-"""The second reading of an answer that the strict reading has refused.
+"""Read an answer that the strict reading has refused.
 
-It goes through the answer token by token. What the schema has no place for goes to `extra`,
+This goes through the answer token by token. What the schema has no place for goes to `extra`,
 verbatim, under its RFC 6901 pointer. Anything else that does not have the declared form raises a
 `DecodeError` with its path. The structs are those that the strict reading makes.
 """

@@ -1,4 +1,4 @@
-"""Rows that an older version of the schema has written, brought up to the present one.
+"""Convert rows of older versions of the schema to the present version.
 
 Versions only add columns. In older rows a column that came later has the value that `extra` kept
 for it, else the value of its `rule`, else null; a column that is computed from others is computed.
@@ -43,12 +43,12 @@ def needed(table: Table, version: int, names: Sequence[str]) -> list[str]:
 
 
 def upgrade(table: Table, rows: pa.Table, version: int, names: Sequence[str]) -> pa.Table:
-    """Bring rows of a version up to the present one.
+    """Convert rows of an older version to the present one.
 
     Parameters
     ----------
     table
-        What the rows are of.
+        The table of the rows.
     rows
         The columns that `needed` lists.
     version
@@ -131,7 +131,7 @@ def _later(table: Table, version: int) -> tuple[_Later, ...]:
 
 
 def _members(record: Record, version: int, path: Path) -> Iterator[tuple[Path, Wired]]:
-    """List the members that came after a version; of an object that did, not the inner ones."""
+    """List the members that came after a version. Inner members of such objects are not listed."""
     for member in record.wired:
         if isinstance(member, Rows | Entries):
             continue
