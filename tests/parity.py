@@ -16,7 +16,7 @@ from slow import slow
 
 from tonframes import parse_blocks, synthetic_blocks
 
-#: What `make test` runs; Spark has a target of its own.
+#: What `make test` runs; Spark has its own target.
 ENGINES = (
     "pandas",
     "pandas-pyarrow",
@@ -41,7 +41,7 @@ def synthetic(count, **options):
 
 
 def lake(table):
-    """Give a table as the public lake has it: no columns of ours, narrow signed opcodes."""
+    """Return a table as in the public lake: without our own columns, and with signed opcodes."""
     drop = [name for name in table.column_names if name.startswith("has_") or name == "block_time"]
     table = table.drop_columns(drop)
     if "opcode" in table.column_names:
@@ -111,7 +111,7 @@ def frame_of(engine, table, folder):
 
 
 def collected(engine, result):
-    """Give the rows of a result as an Arrow table, after a look at its kind."""
+    """Check the kind of a result, and return its rows as an Arrow table."""
     match engine:
         case "pandas" | "pandas-pyarrow":
             assert isinstance(result, pd.DataFrame)
@@ -153,7 +153,7 @@ def _plain(table):
 
 
 def rows_of(table):
-    """Give the rows in one order; floats to 12 digits, since engines divide differently."""
+    """Return the rows in a fixed order; floats to 12 digits, since engines divide differently."""
     rows = [tuple(map(_rounded, row.values())) for row in table.to_pylist()]
     return sorted(rows, key=repr)
 

@@ -1,7 +1,7 @@
 """Bodies in the wire form, good and broken, drawn from the declaration in `schema`.
 
 A drawn body is a *tree*: dicts and lists as JSON has them, values as Python has them, and `Raw`
-for what is spelled in a way of its own. `dump` writes a tree. `said` reads a body back, on its own
+for values with several spellings. `dump` writes a tree. `said` reads a body back, on its own
 and without the code under test, into what it says: equal for two bodies that differ only in what
 `to_json` may change.
 """
@@ -28,7 +28,7 @@ Tree = Any
 
 @dataclass(frozen=True)
 class Raw:
-    """JSON text, verbatim. A byte that is no UTF-8 stands as its surrogate: U+DCFF is 0xFF."""
+    """JSON text, verbatim. A byte that is not UTF-8 is its surrogate: U+DCFF is 0xFF."""
 
     text: str
 
@@ -98,7 +98,7 @@ def _empty(member: Rows | Entries) -> Any:
 
 
 def meaning(kind: Any, value: Any) -> Any:
-    """Tell what a value of a kind means, the two dialects of shards and opcodes alike."""
+    """Return what a value of a kind means, the same for both dialects of shards and opcodes."""
     if kind is SHARD:
         decimal = value.startswith("-") or len(value) > 16
         return int(value, 10 if decimal else 16) % 2**64
@@ -204,7 +204,7 @@ class _Choices:
 
 @cache
 def _count(record: Record) -> int:
-    """Tell how many choices an object takes at most."""
+    """Return how many choices an object takes at most."""
     inner = (m.record for m in record.wired if isinstance(m, Part))
     return 7 * len(record.wired) + sum(map(_count, inner))
 
@@ -265,7 +265,7 @@ def _rows(draw: st.DrawFn, record: Record, count: int, *, odd: bool) -> Tree:
 
 @cache
 def _keys(record: Record) -> list[list[str]]:
-    """Tell what tells rows apart; shards are left out, which two spellings may name."""
+    """Return what identifies rows, without shards, which have two spellings."""
     fields = {m.key: m for m in record.members if isinstance(m, Field)}
     return [
         [name for name in names if fields[name].kind is not SHARD]
@@ -276,7 +276,7 @@ def _keys(record: Record) -> list[list[str]]:
 
 
 def is_needed(member: Any) -> bool:
-    """Tell whether a record is nothing without a member."""
+    """Return whether a record needs a member."""
     match member:
         case Field(always=always):
             return always

@@ -18,7 +18,7 @@ FIRST = 90_000_000
 
 
 def start(*arguments):
-    """Start the command as a process of its own."""
+    """Start the command in its own process."""
     return subprocess.Popen(
         [sys.executable, "-m", "tonframes", *map(str, arguments)],
         stdout=subprocess.PIPE,
@@ -193,7 +193,7 @@ def test_a_process_that_fails_shows_no_traceback(tmp_path):
 
 
 def commands(parser, *words):
-    """Give every command with its parser, those of its subcommands too."""
+    """Return every command with its parser, subcommands included."""
     yield words, parser
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):

@@ -64,7 +64,7 @@ def read(html):
 
 @pytest.fixture
 def store(tmp_path):
-    """Give a copy of the sample store."""
+    """Return a copy of the sample store."""
     return shutil.copytree(tf.sample(), tmp_path / "store")
 
 

@@ -43,7 +43,7 @@ def recorded_answers(real):
 
 @pytest.fixture(scope="session")
 def made():
-    """Give bodies of the made-up chain: name, parser, bytes."""
+    """Return answers of the synthetic chain: name, parser, bytes."""
     chain = Chain()
     blocks = [(f"block {i}", parse_blocks, dump(chain.next_block())) for i in range(20)]
     return [*blocks, ("states", parse_accounts, dump(chain.account_states()))]
@@ -184,7 +184,7 @@ def test_seqnos_are_those_that_occur():
 
 @pytest.fixture(scope="session")
 def frames(made):
-    """Give frames of every table: of nothing, of the least rows, of made-up rows."""
+    """Return frames of every table: without rows, with the smallest rows, with synthetic rows."""
     least_blocks = {
         "blocks": [least(schema.BLOCK)],
         "transactions": [least(schema.TRANSACTION) | {"in_msg": least(schema.MESSAGE)}],

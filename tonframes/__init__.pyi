@@ -5,8 +5,9 @@ from .analysis.activity import activity, flows
 from .analysis.audit import check_balances, check_fees
 from .analysis.failures import failure_summary, failures
 from .analysis.fees import fee_breakdown, fee_summary, undo_gas_exchange
-from .analysis.gas import gas_outliers, gas_summary, price_of
+from .analysis.gas import gas_outliers, gas_summary
 from .analysis.names import with_names
+from .analysis.prices import price_of
 from .analysis.storage import storage_rates
 from .analysis.traces import trace_costs
 from .analysis.units import to_ton

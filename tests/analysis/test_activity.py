@@ -43,7 +43,7 @@ def amount(record, key):
 
 
 def gas(row):
-    """Give the gas that a transaction used; special accounts show it as fees."""
+    """Return the gas that a transaction used; special accounts show it as fees."""
     phase = row["description"].get("compute_ph") or {}
     used, fees = amount(phase, "gas_used"), amount(phase, "gas_fees")
     special = row["block_ref"]["workchain"] == -1 and not used and amount(phase, "vm_steps")
@@ -131,7 +131,7 @@ def test_without_messages_their_columns_are_null(made):
 
 
 def distinct(answers):
-    """Give every message from account to account, whichever end of it is there."""
+    """Return every message from account to account of which the frame has at least one row."""
     return {
         message["hash"]: message
         for body in answers

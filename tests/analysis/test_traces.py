@@ -91,7 +91,7 @@ def recomputed(trace_id, rows):
 
 
 def plain(found):
-    """Give the rows of a frame by trace, without what stands apart."""
+    """Return the rows of a frame by trace."""
     rows = pa.Table.from_pandas(found, preserve_index=False).to_pylist()
     return {row["trace_id"]: row for row in rows}
 
@@ -141,7 +141,7 @@ def balance(row, when):
 
 
 def lost(rows):
-    """Give what the accounts of a trace lost, None where the service hides a balance."""
+    """Return what the accounts of a trace lost; None if the service hides a balance."""
     known = [(balance(row, "before"), balance(row, "after")) for row in rows.values()]
     if any(None in pair for pair in known):
         return None

@@ -56,7 +56,7 @@ def arrow(*bodies: bytes) -> Tables:
 
 
 def take_turns(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """Give the median seconds of each, all called in turn."""
+    """Return the median seconds of each function; they are called in turn."""
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(rounds):
         for name, call in contenders.items():
@@ -98,7 +98,7 @@ def show_peak(file: str) -> None:
 
 
 def _peak() -> int:
-    """Give the peak of this process's resident memory since it was cleared, in bytes."""
+    """Return the peak of this process's resident memory since it was cleared, in bytes."""
     status = Path("/proc/self/status").read_text("ascii")
     line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
     return int(line.split()[1]) * 1024

@@ -124,7 +124,7 @@ def show_peak(url: str, start: int, stop: int, store: str) -> None:
 
 
 def peak(url: str, seqnos: range, store: Path) -> int:
-    """Give the peak of memory of a process that fetches these."""
+    """Return the peak of memory of a process that fetches these."""
     arguments = (url, seqnos.start, seqnos.stop, str(store))
     code = f"import {Path(__file__).stem} as b; b.show_peak(*{arguments!r})"
     output = subprocess.run(

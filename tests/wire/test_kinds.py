@@ -30,7 +30,7 @@ REFUSED = object()
 
 
 def plain(value):
-    """Give free-form JSON as the bytes that the loops of `codec` make of it."""
+    """Return free-form JSON as the bytes that the loops of `codec` make of it."""
     return bytes(value) if isinstance(value, msgspec.Raw) else value
 
 

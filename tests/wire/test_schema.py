@@ -89,7 +89,7 @@ def names(reference):
 
 
 def declared(member):
-    """Say a member's type in the specification's words."""
+    """Return a member's type in the words of the specification."""
     match member:
         case Field(kind=kind):
             plain = {SHARD: DIGITS, OPCODE: INT}.get(kind, kind)

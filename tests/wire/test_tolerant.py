@@ -21,7 +21,7 @@ quietly = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning"
 
 @pytest.fixture
 def transaction():
-    """Give the least transaction, with a message and the phases that the tests write into."""
+    """Return the smallest transaction, with a message and the phases that the tests change."""
     tree = least(schema.TRANSACTION)
     tree["in_msg"] = least(schema.MESSAGE)
     tree["description"] |= {"compute_ph": {}, "credit_ph": {}}

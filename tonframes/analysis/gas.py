@@ -1,41 +1,27 @@
-"""How much gas transactions used, what it cost, and at which prices."""
+"""How much gas transactions used, and what it cost."""
 
 from __future__ import annotations
 
 import functools
 import math
-import operator
 from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
-from tonframes.analysis.expressions import as_float, first_match, one_if, ratio
+from tonframes.analysis.expressions import as_float, one_if, ratio
 from tonframes.analysis.grouping import take_grouped
-from tonframes.analysis.phases import with_true_gas
+from tonframes.analysis.phases import GAS, with_gas
 from tonframes.errors import shorten
 from tonframes.network.prices import GAS_LIMIT
-from tonframes.network.pricing import checked_prices
-from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
     from tonframes.analysis.engines import AnyFrame, Frame
     from tonframes.frames import Blocks
-    from tonframes.network.prices import Prices
-
-#: What `gas_summary` reads, and most of what the other functions here read.
-GAS = (
-    "hash",
-    "block_workchain",
-    "compute_skipped",
-    "compute_gas_used",
-    "compute_gas_fees",
-    "compute_vm_steps",
-)
 
 _CODE = "account_state_code_hash_before"
 _COUNTS, _AMOUNTS = ("calls", "skipped", "free"), ("gas_used", "gas_fees", "vm_steps")
@@ -150,7 +136,7 @@ def gas_summary(
 
 
 def _counted(rows: Frame) -> Frame:
-    rows = _with_gas(rows)
+    rows = with_gas(rows)
     ran, none = ~nw.col("gas").is_null(), nw.lit(0)
     return rows.with_columns(
         calls=one_if(ran),
@@ -160,18 +146,6 @@ def _counted(rows: Frame) -> Frame:
         gas_fees=nw.when(ran).then(nw.col("compute_gas_fees")).otherwise(none),
         vm_steps=nw.when(ran).then(nw.col("compute_vm_steps")).otherwise(none),
     )
-
-
-def _with_gas(rows: Frame) -> Frame:
-    """Add `gas`, null if the contract was not run, and whether it was `skipped` or `free`."""
-    rows = with_true_gas(rows).with_columns(
-        skipped=nw.col("compute_skipped").fill_null(value=False)
-    )
-    rows = rows.with_columns(gas=nw.when(~nw.col("skipped")).then(nw.col("compute_gas_used")))
-    # The list of special accounts changes. They are recognized by their fee: all others pay one.
-    free = (nw.col("block_workchain") == -1) & (nw.col("compute_gas_fees") == 0)
-    ran = ~nw.col("gas").is_null()
-    return rows.with_columns(free=(free & ran).fill_null(value=False))
 
 
 def _ranked(counts: Frame, keys: Sequence[str]) -> Frame:
@@ -290,7 +264,7 @@ def gas_outliers(
 
     def calls(rows: Frame) -> Frame:
         kept = dict.fromkeys([*result.figures[:4], *keys])
-        return _with_gas(rows).select(*kept, "gas", nw.lit(0).alias(sums.ALL), calls=nw.lit(1))
+        return with_gas(rows).select(*kept, "gas", nw.lit(0).alias(sums.ALL), calls=nw.lit(1))
 
     def far(rows: Frame) -> Frame:
         rows = _ranked(rows, grouping).with_columns(calls=nw.col("of"))
@@ -311,116 +285,3 @@ def gas_outliers(
     rows = engines.integers(engines.by_group(rows, grouping, far), "calls", "gas_median")
     rows = engines.by_row(rows, compared)
     return intake.give(engines.largest_first(rows, "ratio", ["hash"]), transactions)
-
-
-@overload
-def price_of(transactions: Blocks, *, prices: Iterable[Prices] | None = ...) -> pd.DataFrame: ...
-@overload
-def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = ...) -> AnyFrame: ...
-def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) -> AnyFrame:
-    """Find the prices at which each transaction paid for its gas.
-
-    Parameters
-    ----------
-    transactions
-        A frame of any engine, of our tables or of the public lake, or a `Blocks`. `GAS` names the
-        columns; now is needed as well.
-    prices
-        The price history. None means `tonframes.network.prices.PRICES`, the history of mainnet.
-        Pass your own if the network is not mainnet, or if the prices have changed.
-
-    Returns
-    -------
-    A frame of the same engine with a row for each transaction (on pandas with its index):
-
-    - hash: the transaction.
-    - price: name of the row of the history whose prices give its gas fee, to the nanoton.
-    - reason: why `price` is null:
-
-      - skipped: the contract was not run.
-      - free: gas of special accounts costs nothing.
-      - none: no known price fits. The prices have changed, or the network is not mainnet.
-      - several: more than one row of the history fits.
-      - unknown: the compute phase is missing.
-
-    Notes
-    -----
-    The time does not determine the price. The block of a price change is not on record, and a shard
-    uses the prices of the masterchain block that it refers to, so two shards may use different
-    prices for a moment. Each row of the account's workchain is tried. If several fit, those in
-    force at `now` are preferred. Two rows of `PRICES` never fit the same fee: of any two, one is
-    higher for every amount of gas.
-
-    Examples
-    --------
-    >>> from tonframes import read_blocks, sample
-    >>> found = price_of(read_blocks(sample()))
-    >>> found.price.value_counts().to_dict()
-    {'basechain from May 2026': 2465, 'masterchain': 6}
-    >>> found.reason.value_counts().to_dict()
-    {'free': 363, 'skipped': 166}
-    """
-    rows = intake.take(transactions, "price_of", TRANSACTIONS, (*GAS, "now"))
-    tried = functools.partial(_tried, prices=checked_prices(prices))
-    return intake.give(engines.by_row(rows, tried), transactions)
-
-
-def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
-    # Columns, because most engines evaluate an expression as often as it is written.
-    merits = [f"merit_{place}" for place in range(len(prices))]
-    rows = _with_gas(rows).with_columns(
-        _merit(row).alias(merit) for row, merit in zip(prices, merits, strict=True)
-    )
-    best = nw.col("best")
-    rows = rows.with_columns(best=nw.max_horizontal(*merits))
-    rows = rows.with_columns(fitting=_total([one_if(nw.col(name) == best) for name in merits]))
-    rows = rows.with_columns(reason=_reason())
-    price: nw.Expr = nw.when(best < 0).then(nw.lit(""))
-    for row, merit in zip(prices, merits, strict=True):
-        this = (nw.col(merit) == best) & nw.col("reason").is_null()
-        price = nw.when(this).then(nw.lit(row.name)).otherwise(price)
-    return rows.with_columns(price=price).select(results.PRICE_OF.names())
-
-
-def _merit(row: Prices) -> nw.Expr:
-    """Return 1 if a row of the history gives the fee, 2 if it was also in force, 0 if not."""
-    earliest = 0 if row.valid_from is None else row.valid_from
-    latest = 2**62 if row.valid_until is None else row.valid_until
-    in_force = (nw.col("now") >= earliest) & (nw.col("now") <= latest)
-    fits = _fits(row)
-    return one_if(fits) + one_if(fits & in_force)
-
-
-def _fits(row: Prices) -> nw.Expr:
-    """Return whether the gas fee is the flat price plus the rounded price of the rest.
-
-    Spark divides integers through a double, so this uses products: ``f == ceil(x / 2^16)`` means
-    ``f * 2^16 >= x`` and ``(f - 1) * 2^16 < x``. The network has no numbers that overflow here.
-    """
-    gas = _within("gas", 2**62 // max(1, row.gas_price))
-    beyond = nw.when(gas > row.flat_gas_limit).then(gas - row.flat_gas_limit)
-    fixed = nw.when(gas <= row.flat_gas_limit).then(nw.lit(0)).otherwise(beyond) * row.gas_price
-    fee = _within("compute_gas_fees", 2**46) - row.flat_gas_price
-    own = nw.col("block_workchain") == row.workchain
-    return own & (fee * 2**16 >= fixed) & ((fee - 1) * 2**16 < fixed)
-
-
-def _within(name: str, most: int) -> nw.Expr:
-    return nw.when((nw.col(name) >= 0) & (nw.col(name) <= most)).then(nw.col(name))
-
-
-def _reason() -> nw.Expr:
-    """Return the first reason why there is not exactly one price."""
-    lacking = nw.col("gas").is_null() | nw.col("compute_gas_fees").is_null()
-    reasons = {
-        "skipped": nw.col("skipped"),
-        "free": nw.col("free"),
-        "unknown": lacking,
-        "none": nw.col("best") == 0,
-        "several": nw.col("fitting") > 1,
-    }
-    return first_match(*((holds, nw.lit(name)) for name, holds in reasons.items()))
-
-
-def _total(numbers: Sequence[nw.Expr]) -> nw.Expr:
-    return functools.reduce(operator.add, numbers)

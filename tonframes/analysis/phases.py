@@ -12,6 +12,16 @@ if TYPE_CHECKING:
 #: The columns that show whether a service has exchanged gas and its fees.
 EXCHANGE = ("block_workchain", "compute_gas_used", "compute_gas_fees", "compute_vm_steps")
 
+#: What `with_gas` reads, and the hash: the columns of `gas_summary`.
+GAS = (
+    "hash",
+    "block_workchain",
+    "compute_skipped",
+    "compute_gas_used",
+    "compute_gas_fees",
+    "compute_vm_steps",
+)
+
 
 def is_deposit() -> nw.Expr:
     """Return whether coins came to an address without a contract, in a message that cannot bounce.
@@ -43,3 +53,15 @@ def with_true_gas(rows: Frame) -> Frame:
         )
         .drop("exchanged")
     )
+
+
+def with_gas(rows: Frame) -> Frame:
+    """Add `gas`, null if the contract was not run, and whether it was `skipped` or `free`."""
+    rows = with_true_gas(rows).with_columns(
+        skipped=nw.col("compute_skipped").fill_null(value=False)
+    )
+    rows = rows.with_columns(gas=nw.when(~nw.col("skipped")).then(nw.col("compute_gas_used")))
+    # The list of special accounts changes. They are recognized by their fee: all others pay one.
+    free = (nw.col("block_workchain") == -1) & (nw.col("compute_gas_fees") == 0)
+    ran = ~nw.col("gas").is_null()
+    return rows.with_columns(free=(free & ran).fill_null(value=False))
