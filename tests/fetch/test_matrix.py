@@ -620,7 +620,10 @@ def test_f39_f40_a_signal_ends_the_process_within_a_second(lab, program, number)
     assert process.returncode in {130, -number}, told
     assert seconds < 1.5
     if program == "the command" and number == signal.SIGINT:
-        assert told.splitlines()[-1] == "tonframes: interrupted; what is committed to the store stays there"
+        assert (
+            told.splitlines()[-1]
+            == "tonframes: interrupted; what is committed to the store stays there"
+        )
     assert Store(lab.store).held() == (range(SEQNOS.start, FIRST + 20),)
     lab.service.injecting = False
     lab.comes_whole()
