@@ -1,8 +1,8 @@
 """Bodies in the wire form, good and broken, drawn from the declaration in `schema`.
 
-A drawn body is a *tree*: dicts and lists as JSON has them, values as Python has them, and `Raw`
-for values with several spellings. `dump` writes a tree. `said` reads a body back, on its own
-and without the code under test, into what it says: equal for two bodies that differ only in what
+A drawn document is a *tree*: dicts and lists as JSON has them, values as Python has them, and `Raw`
+for values with several spellings. `dump` writes a tree. `said` reads a document back, on its own
+and without the code under test, into what it says: equal for two documents that differ only in what
 `to_json` may change.
 """
 
@@ -240,7 +240,7 @@ def _value(draw: st.DrawFn, member: Any, choices: _Choices) -> Tree:
             oversize = odd and not member.always and kind in OVERSIZES and among(range(4)) == 3
             return among(OVERSIZES[kind] if oversize else POOLS[kind])
         case Part(record=record):
-            # One that cannot be empty is nevertheless, at times, in bodies of old services.
+            # One that cannot be empty is nevertheless, at times, in documents of old services.
             if not is_needed(member) and among(range(4)) == 3 and (odd or not _is_full(record)):
                 return {}
             return _filled(draw, record, choices)
@@ -296,7 +296,7 @@ def _one_of(draw: st.DrawFn, choices: Iterable[Any]) -> Any:
 
 @cache
 def trees(record: Record) -> st.SearchStrategy[Tree]:
-    """Draw a whole body as a tree; one without any list of rows is an answer to nothing.
+    """Draw a whole document as a tree; one without any list of rows is an answer to nothing.
 
     Half of them hold what the strict path reads, and nothing else.
     """
@@ -323,8 +323,8 @@ def trees(record: Record) -> st.SearchStrategy[Tree]:
     return drawn()
 
 
-def bodies(record: Record) -> st.SearchStrategy[bytes]:
-    """Draw a whole body as bytes."""
+def documents(record: Record) -> st.SearchStrategy[bytes]:
+    """Draw a whole document as bytes."""
     return st.builds(lambda tree, layout: dump(tree, **layout), trees(record), LAYOUTS)
 
 
@@ -364,7 +364,7 @@ def least(record: Record) -> Tree:
     }
 
 
-# ── broken bodies ────────────────────────────────────────────────────────────────────────────────
+# ── broken documents ──────────────────────────────────────────────────────────────────────────────
 
 _NO_OBJECT = ("[]", '""', '"{}"', "1", "1.5", "true")
 _NO_NUMBER = ("1.0", "1e3", "true", "{}", "[]", "[1]", '"1"', '"null"')
@@ -395,14 +395,14 @@ _WRONG_TREE = {Part: _NO_OBJECT, Loose: WRONG[OBJECT], Entries: _NO_OBJECT}
 
 @dataclass(frozen=True)
 class Broken:
-    """A body with one wrong value, and the path where it stands."""
+    """A document with one wrong value, and the path where it stands."""
 
-    body: bytes
+    document: bytes
     path: str
     found: str
 
     def __repr__(self) -> str:
-        return f"Broken({self.path} is {self.found} in {self.body!r})"
+        return f"Broken({self.path} is {self.found} in {self.document!r})"
 
 
 def wrongs(member: Any) -> list[Any]:
@@ -423,7 +423,7 @@ def wrongs(member: Any) -> list[Any]:
 
 
 def broken(record: Record) -> st.SearchStrategy[Broken]:
-    """Draw a good body and put one wrong value at one member of it."""
+    """Draw a good document and put one wrong value at one member of it."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Broken:
@@ -443,32 +443,33 @@ def broken(record: Record) -> st.SearchStrategy[Broken]:
 
 
 def damaged(record: Record) -> st.SearchStrategy[bytes]:
-    """Draw a good body and damage its bytes: cut, flip, cut out, put in, wrap."""
+    """Draw a good document and damage its bytes: cut, flip, cut out, put in, wrap."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> bytes:
-        body = draw(bodies(record))
-        i = draw(st.integers(0, len(body) - 1))
-        j = draw(st.integers(i, min(len(body), i + 9)))
+        document = draw(documents(record))
+        i = draw(st.integers(0, len(document) - 1))
+        j = draw(st.integers(i, min(len(document), i + 9)))
         match draw(st.sampled_from(["cut", "flip", "out", "in", "twice", "wrap"])):
             case "cut":
-                return body[:i]
+                return document[:i]
             case "flip":
-                return body[:i] + bytes([body[i] ^ 1 << draw(st.integers(0, 7))]) + body[i + 1 :]
+                flipped = bytes([document[i] ^ 1 << draw(st.integers(0, 7))])
+                return document[:i] + flipped + document[i + 1 :]
             case "out":
-                return body[:i] + body[j:]
+                return document[:i] + document[j:]
             case "in":
-                return body[:i] + draw(st.binary(min_size=1, max_size=3)) + body[i:]
+                return document[:i] + draw(st.binary(min_size=1, max_size=3)) + document[i:]
             case "twice":
-                return body[:j] + body[i:]
+                return document[:j] + document[i:]
             case _:
-                return b"[" + body + b"]"
+                return b"[" + document + b"]"
 
     return drawn()
 
 
 def shuffled(record: Record) -> st.SearchStrategy[bytes]:
-    """Draw a good body and put anything at all at some of its members."""
+    """Draw a good document and put anything at all at some of its members."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> bytes:

@@ -25,7 +25,7 @@ from tonframes.wire.kinds import Json
 RECORD = {parse_blocks: schema.BLOCKS_ANSWER, parse_accounts: schema.ACCOUNTS_ANSWER}
 both = pytest.mark.parametrize("parse", RECORD)
 dialects = pytest.mark.parametrize("dialect", ["service", "specification"])
-# Extra fields are what many of these bodies are made of.
+# Many of these documents contain extra fields.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 
@@ -53,11 +53,11 @@ def tables(parsed):
     return {name: parsed.arrow(name) for name in parsed.names}
 
 
-def assert_comes_back(parse, body, dialect):
-    """Show that `to_json` says what the body says, and that it parses to the same tables."""
-    record, parsed = RECORD[parse], parse(body)
+def assert_comes_back(parse, document, dialect):
+    """Show that `to_json` says what the document says, and that it parses to the same tables."""
+    record, parsed = RECORD[parse], parse(document)
     again = parsed.to_json(dialect=dialect)
-    says = said(record, body)
+    says = said(record, document)
     if dialect == "specification" and says.pop("blocks", None) is not None:
         says.setdefault("transactions", [])
     assert {"transactions": [], **said(record, again)} == {"transactions": [], **says}
@@ -70,37 +70,37 @@ def assert_comes_back(parse, body, dialect):
 
 
 @dialects
-def test_every_recorded_body_comes_back(recorded_answers, dialect):
-    for name, parse, body in recorded_answers:
+def test_every_recorded_document_comes_back(recorded_answers, dialect):
+    for name, parse, document in recorded_answers:
         try:
-            assert_comes_back(parse, body, dialect)
+            assert_comes_back(parse, document, dialect)
         except (AssertionError, DecodeError) as error:
             raise AssertionError(name) from error
 
 
 @dialects
-def test_every_synthetic_body_comes_back(made, dialect):
-    for _, parse, body in made:
-        assert_comes_back(parse, body, dialect)
+def test_every_synthetic_document_comes_back(made, dialect):
+    for _, parse, document in made:
+        assert_comes_back(parse, document, dialect)
 
 
 @both
 @dialects
 @given(data=st.data())
-def test_any_body_of_the_declared_form_comes_back(parse, dialect, data):
-    assert_comes_back(parse, data.draw(strategies.bodies(RECORD[parse])), dialect)
+def test_any_document_of_the_declared_form_comes_back(parse, dialect, data):
+    assert_comes_back(parse, data.draw(strategies.documents(RECORD[parse])), dialect)
 
 
 @pytest.mark.filterwarnings("error")
-def test_synthetic_bodies_need_no_tolerance(made):
-    for _, parse, body in made:
-        parse(body)
+def test_synthetic_documents_need_no_tolerance(made):
+    for _, parse, document in made:
+        parse(document)
 
 
 def test_bytes_text_and_parsed_json_are_one(recorded_answers, made):
-    for _, parse, body in [*recorded_answers, *made]:
-        once = tables(parse(body))
-        for other in (body.decode(), json.loads(body)):
+    for _, parse, document in [*recorded_answers, *made]:
+        once = tables(parse(document))
+        for other in (document.decode(), json.loads(document)):
             again = tables(parse(other))
             for name, table in once.items():
                 # Of JSON text parsed JSON has lost the white space.
@@ -110,25 +110,25 @@ def test_bytes_text_and_parsed_json_are_one(recorded_answers, made):
 
 @pytest.mark.parametrize("kind", [bytearray, memoryview])
 def test_bytearrays_and_memoryviews_are_accepted(kind):
-    body = dump({"transactions": [least(schema.TRANSACTION)]})
-    assert parse_blocks(kind(body)).arrow("transactions") == parse_blocks(body).arrow(
+    document = dump({"transactions": [least(schema.TRANSACTION)]})
+    assert parse_blocks(kind(document)).arrow("transactions") == parse_blocks(document).arrow(
         "transactions"
     )
 
 
 def test_parsed_json_is_not_changed():
-    body = next(iter(synthetic_blocks(1)))
-    before = copy.deepcopy(body)
-    parse_blocks(body).transactions.drop(columns="hash")
-    assert body == before
+    document = next(iter(synthetic_blocks(1)))
+    before = copy.deepcopy(document)
+    parse_blocks(document).transactions.drop(columns="hash")
+    assert document == before
 
 
 @pytest.mark.parametrize(
-    "body", [{"transactions": {1, 2}}, {"transactions": float("nan")}, "\ud800"]
+    "document", [{"transactions": {1, 2}}, {"transactions": float("nan")}, "\ud800"]
 )
-def test_values_beyond_json_are_refused(body):
+def test_values_beyond_json_are_refused(document):
     with pytest.raises(DecodeError) as caught:
-        parse_blocks(body)
+        parse_blocks(document)
     assert caught.value.path == "$"
 
 
@@ -164,10 +164,10 @@ def test_block_time_is_now_in_utc():
     assert frame.block_time[0] == pd.Timestamp("2024-07-15T17:17:00Z")
 
 
-def test_rows_keep_the_order_of_the_body(made):
-    _, _, body = made[0]
-    hashes = [row["hash"] for row in json.loads(body)["transactions"]]
-    assert parse_blocks(body).transactions["hash"].tolist() == hashes
+def test_rows_keep_the_order_of_the_document(made):
+    _, _, document = made[0]
+    hashes = [row["hash"] for row in json.loads(document)["transactions"]]
+    assert parse_blocks(document).transactions["hash"].tolist() == hashes
 
 
 def test_seqnos_are_those_that_occur():
@@ -194,7 +194,7 @@ def frames(made):
     parsed = [
         *(parse_blocks({"transactions": []}), parse_accounts({"accounts": []})),
         *(parse_blocks(least_blocks), parse_accounts(least_accounts)),
-        *(parse(body) for _, parse, body in (made[3], made[-1])),
+        *(parse(document) for _, parse, document in (made[3], made[-1])),
     ]
     return [{name: getattr(one, name) for name in one.names} for one in parsed]
 
@@ -209,9 +209,9 @@ def test_dtypes_never_depend_on_the_rows(frames):
             assert dtypes(frame) == {c.name: c.dtype for c in schema.TABLES[name].columns}
 
 
-def test_dtypes_of_recorded_bodies_are_the_same(recorded_answers):
-    for _, parse, body in recorded_answers:
-        parsed = parse(body)
+def test_dtypes_of_recorded_documents_are_the_same(recorded_answers):
+    for _, parse, document in recorded_answers:
+        parsed = parse(document)
         for name in parsed.names:
             declared = {c.name: c.dtype for c in schema.TABLES[name].columns}
             assert dtypes(getattr(parsed, name)) == declared
@@ -226,8 +226,8 @@ def test_frames_concatenate_without_a_change_of_dtypes(frames):
 
 
 def test_pandas_reads_the_written_files_as_the_same_frames(made, tmp_path):
-    for number, (_, parse, body) in enumerate((made[3], made[-1])):
-        parsed = parse(body)
+    for number, (_, parse, document) in enumerate((made[3], made[-1])):
+        parsed = parse(document)
         parsed.write(tmp_path / str(number))
         for name in parsed.names:
             read = pd.read_parquet(tmp_path / str(number) / f"{name}.parquet")
@@ -256,8 +256,8 @@ def test_written_files_carry_units_and_meanings(tmp_path):
 
 
 def test_arrow_dtypes_on_demand(made):
-    _, parse, body = made[3]
-    parsed = parse(body)
+    _, parse, document = made[3]
+    parsed = parse(document)
     for name in parsed.names:
         frame = parsed.frame(name, dtype_backend="pyarrow")
         assert list(frame.dtypes) == [
@@ -322,7 +322,7 @@ def test_meanings_are_short_enough_to_be_read(name):
     assert frame["column"].is_unique
 
 
-def test_accounts_of_a_body_were_found_at_no_known_time():
+def test_accounts_of_a_document_were_found_at_no_known_time():
     accounts = parse_accounts({"accounts": [{"address": "0:00"}], "address_book": {"0:00": {}}})
     assert accounts.accounts.found.tolist() == [True]
     assert accounts.accounts.fetched_at.isna().all()
@@ -339,11 +339,11 @@ def test_accounts_that_were_not_found_are_not_written_back():
 # ── records one by one ───────────────────────────────────────────────────────────────────────────
 
 
-def test_transactions_one_by_one_are_the_body(made):
-    _, _, body = made[3]
-    rows = json.loads(body)["transactions"]
-    book = json.loads(body)["address_book"]
-    whole = parse_blocks(body)
+def test_transactions_one_by_one_are_the_document(made):
+    _, _, document = made[3]
+    rows = json.loads(document)["transactions"]
+    book = json.loads(document)["address_book"]
+    whole = parse_blocks(document)
     for records in (rows, map(json.dumps, rows), (dump(row) for row in rows), tuple(rows)):
         parsed = parse_transactions(records, address_book=book)
         for name in ("transactions", "messages", "address_book"):
@@ -353,9 +353,9 @@ def test_transactions_one_by_one_are_the_body(made):
         assert len(parsed.blocks) == 0
 
 
-def test_account_states_one_by_one_are_the_body(made):
-    _, _, body = made[-1]
-    tree = json.loads(body)
+def test_account_states_one_by_one_are_the_document(made):
+    _, _, document = made[-1]
+    tree = json.loads(document)
     parsed = parse_account_states(
         tree["accounts"], address_book=tree["address_book"], metadata=tree["metadata"]
     )
@@ -412,13 +412,13 @@ def test_pieces_of_json_do_not_become_one_record():
 
 @pytest.mark.parametrize("records", [{"transactions": []}, '{"transactions": []}', b"[]", None, 7])
 @pytest.mark.parametrize("parse", [parse_transactions, parse_account_states])
-def test_a_whole_body_is_no_iterable_of_records(parse, records):
+def test_a_whole_document_is_no_iterable_of_records(parse, records):
     with pytest.raises(TypeError, match="parse_blocks and parse_accounts take a whole document"):
         parse(records)
 
 
 @given(data=st.data())
-def test_any_records_of_the_declared_form_are_the_body(data):
+def test_any_records_of_the_declared_form_are_the_document(data):
     tree = data.draw(strategies.objects(schema.TRANSACTION, odd=False))
-    body = dump({"transactions": [tree]})
-    assert parse_transactions([dump(tree)]).to_json() == parse_blocks(body).to_json()
+    document = dump({"transactions": [tree]})
+    assert parse_transactions([dump(tree)]).to_json() == parse_blocks(document).to_json()

@@ -13,7 +13,7 @@ from pandas.testing import assert_frame_equal
 
 from tonframes.analysis.activity import ACTIVITY, ACTIVITY_MESSAGES, FLOWS, activity, flows
 
-# Extra fields are what some recorded answers are made of.
+# Some recorded answers contain extra fields.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 FIGURES = (

@@ -15,7 +15,7 @@ import tonframes as tf
 from tonframes.analysis.failures import FAILURES, failure_summary, failures
 from tonframes.network import exit_codes, result_codes
 
-# Extra fields are what some recorded bodies are made of.
+# Some recorded answers contain extra fields.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 SUCCESSES = {"committed", "ignored"}

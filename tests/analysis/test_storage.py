@@ -19,7 +19,7 @@ from tonframes.analysis.storage import DAY, RENT, storage_rates
 from tonframes.network.prices import STORAGE
 from tonframes.synthetic import Chain
 
-# Extra fields are what some recorded answers are made of.
+# Some recorded answers contain extra fields.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 CHANGE = STORAGE[1].valid_from

@@ -18,7 +18,7 @@ import tonframes as tf
 from tonframes.analysis.failures import failures
 from tonframes.analysis.traces import EXCESSES, TRACE_MESSAGES, TRACES, trace_costs
 
-# Extra fields are what some recorded answers are made of.
+# Some recorded answers contain extra fields.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 LOST = {"deposit", "committed", "ignored"}

@@ -1,4 +1,4 @@
-"""Every wrong body is one DecodeError that says where, what was expected, and what was there."""
+"""Every wrong document is one DecodeError with the path, what was expected, and what was found."""
 
 import json
 from contextlib import suppress
@@ -28,10 +28,10 @@ def transaction():
     return tree
 
 
-def wrong(body, parse=parse_blocks):
-    """Parse a body that must be refused, and give the error."""
+def wrong(document, parse=parse_blocks):
+    """Parse a document that must be refused, and return the error."""
     with pytest.raises(DecodeError) as caught:
-        parse(body)
+        parse(document)
     error = caught.value
     assert str(error) == f"{error.path}: expected {error.expected}, found {error.found}"
     assert len(str(error)) < 4 * QUOTED + len(error.path)
@@ -50,7 +50,7 @@ def block(transaction):
 
 @both
 @pytest.mark.parametrize(
-    "body",
+    "document",
     [
         *(b"", b" ", b"\xff", b"\xef\xbb\xbf{}", b"nul", b"\0"),
         b"<html><head><title>502 Bad Gateway</title></head></html>",
@@ -70,8 +70,8 @@ def block(transaction):
         b'{"transactions": [] // none\n}',
     ],
 )
-def test_invalid_json_is_refused(parse, body):
-    error = wrong(body, parse)
+def test_invalid_json_is_refused(parse, document):
+    error = wrong(document, parse)
     assert (error.path, error.expected) == ("$", "JSON")
 
 
@@ -79,15 +79,18 @@ def test_invalid_json_is_refused(parse, body):
 @pytest.mark.parametrize("depth", [2_000, 100_000])
 def test_nesting_beyond_any_reason_is_refused(parse, depth):
     for key in ("address_book", "x"):
-        body = b'{"' + key.encode() + b'": {"a": {"b": ' + b"[" * depth + b"]" * depth + b"}}}"
-        assert wrong(body, parse).path == "$"
+        document = b'{"' + key.encode() + b'": {"a": {"b": ' + b"[" * depth + b"]" * depth + b"}}}"
+        assert wrong(document, parse).path == "$"
 
 
 @both
-@pytest.mark.parametrize("body", [b"[]", b'[{"transactions": []}]', b"null", b"1", b'"a"', b"true"])
-def test_answers_that_are_not_objects_are_refused(parse, body):
-    error = wrong(body, parse)
-    assert (error.path, error.expected, error.found) == ("$", "a JSON object", ascii(body.decode()))
+@pytest.mark.parametrize(
+    "document", [b"[]", b'[{"transactions": []}]', b"null", b"1", b'"a"', b"true"]
+)
+def test_answers_that_are_not_objects_are_refused(parse, document):
+    error = wrong(document, parse)
+    found = ascii(document.decode())
+    assert (error.path, error.expected, error.found) == ("$", "a JSON object", found)
 
 
 def test_an_answer_to_another_question_is_refused():
@@ -95,7 +98,7 @@ def test_an_answer_to_another_question_is_refused():
     assert wrong(b'{"transactions": []}', parse_accounts).expected == 'an object with "accounts"'
 
 
-def test_every_recorded_error_body_is_refused(real):
+def test_every_recorded_error_is_refused(real):
     for path in sorted((real / "errors").glob("*.json")):
         assert wrong(path.read_bytes()).path == "$", path.name
         assert wrong(path.read_bytes(), parse_accounts).path == "$", path.name
@@ -169,9 +172,9 @@ def test_a_required_integer_beyond_int64_is_refused(transaction, key, value):
 
 
 @quietly
-@pytest.mark.parametrize("where", ["known", "unknown", "body", "entry", "decoded"])
+@pytest.mark.parametrize("where", ["known", "unknown", "document", "entry", "decoded"])
 def test_a_string_that_is_no_utf8_is_refused_wherever_it_stands(transaction, where):
-    broken, body = strategies.Raw('{"a":"\udcff"}'), {"transactions": [transaction]}
+    broken, document = strategies.Raw('{"a":"\udcff"}'), {"transactions": [transaction]}
     match where:
         case "known":
             transaction["total_fees_extra_currencies"] = broken
@@ -180,10 +183,10 @@ def test_a_string_that_is_no_utf8_is_refused_wherever_it_stands(transaction, whe
         case "decoded":
             transaction["in_msg"]["message_content"] = {"decoded": broken}
         case "entry":
-            body["address_book"] = {"a": broken}
-        case "body":
-            body["brand_new"] = broken
-    wrong(dump(body))
+            document["address_book"] = {"a": broken}
+        case "document":
+            document["brand_new"] = broken
+    wrong(dump(document))
 
 
 def test_a_row_that_is_null_is_refused():
@@ -207,7 +210,7 @@ def test_the_path_leads_into_out_msgs(transaction):
 @given(data=st.data())
 def test_one_wrong_value_anywhere_is_named_by_its_path(parse, data):
     broken = data.draw(strategies.broken(RECORD[parse]))
-    assert wrong(broken.body, parse).path == broken.path
+    assert wrong(broken.document, parse).path == broken.path
 
 
 # ── nothing but DecodeError, ever ────────────────────────────────────────────────────────────────
@@ -215,22 +218,22 @@ def test_one_wrong_value_anywhere_is_named_by_its_path(parse, data):
 
 @both
 @given(data=st.data())
-def test_a_truncated_body_is_refused(parse, data):
-    body = data.draw(strategies.bodies(RECORD[parse]))
-    wrong(body[: data.draw(st.integers(0, len(body) - 1))], parse)
+def test_a_truncated_document_is_refused(parse, data):
+    document = data.draw(strategies.documents(RECORD[parse]))
+    wrong(document[: data.draw(st.integers(0, len(document) - 1))], parse)
 
 
 @quietly
 @both
 @given(data=st.data())
-def test_a_damaged_body_is_refused_or_comes_back(parse, data):
+def test_a_damaged_document_is_refused_or_comes_back(parse, data):
     _refused_or_comes_back(parse, data.draw(strategies.damaged(RECORD[parse])))
 
 
 @quietly
 @both
 @given(data=st.data())
-def test_a_body_with_anything_anywhere_is_refused_or_comes_back(parse, data):
+def test_a_document_with_anything_anywhere_is_refused_or_comes_back(parse, data):
     _refused_or_comes_back(parse, data.draw(strategies.shuffled(RECORD[parse])))
 
 
@@ -243,15 +246,15 @@ def test_any_json_is_refused_or_comes_back(parse, tree):
 
 @quietly
 @both
-@given(body=st.binary(max_size=40))
-def test_any_bytes_are_refused_or_come_back(parse, body):
-    _refused_or_comes_back(parse, body)
+@given(document=st.binary(max_size=40))
+def test_any_bytes_are_refused_or_come_back(parse, document):
+    _refused_or_comes_back(parse, document)
 
 
-def _refused_or_comes_back(parse, body):
+def _refused_or_comes_back(parse, document):
     with suppress(DecodeError):
-        parsed = parse(body)
-        assert said(RECORD[parse], parsed.to_json()) == said(RECORD[parse], body)
+        parsed = parse(document)
+        assert said(RECORD[parse], parsed.to_json()) == said(RECORD[parse], document)
         repr(parsed)
 
 
@@ -272,9 +275,9 @@ def test_unknown_members_go_to_extra_verbatim_with_one_warning(transaction):
     transaction |= {"new": strategies.Raw('{ "a" : 1e5 }'), "a/b~c": None}
     transaction["description"]["compute_ph"][""] = strategies.Raw("1.50")
     transaction["in_msg"]["é"] = strategies.Raw('"\\u00e9"')
-    body = {"transactions": [transaction], "x": strategies.Raw(" [1.0] ")}
+    document = {"transactions": [transaction], "x": strategies.Raw(" [1.0] ")}
     with pytest.warns(TonframesWarning) as caught:
-        blocks = parse_blocks(dump(body))
+        blocks = parse_blocks(dump(document))
     assert len(caught) == 1
     assert json.loads(blocks.transactions.extra[0]).keys() == {
         *("/new", "/a~1b~0c", "/description/compute_ph/")
@@ -292,13 +295,13 @@ def test_the_warning_names_this_line():
 
 
 def test_a_message_that_is_an_empty_object_is_none_and_comes_back():
-    body = {"transactions": [least(schema.TRANSACTION) | {"in_msg": {}}]}
+    document = {"transactions": [least(schema.TRANSACTION) | {"in_msg": {}}]}
     for gap in ("", " ", "\n\t"):
         with pytest.warns(TonframesWarning, match="/in_msg"):
-            blocks = parse_blocks(dump(body, gap=gap))
+            blocks = parse_blocks(dump(document, gap=gap))
         assert blocks.messages.empty
         assert said(schema.BLOCKS_ANSWER, blocks.to_json()) == said(
-            schema.BLOCKS_ANSWER, dump(body)
+            schema.BLOCKS_ANSWER, dump(document)
         )
 
 
