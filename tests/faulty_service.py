@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
     from pathlib import Path
 
-    from faults import Handler, Reply
+    from fault_server import Handler, Reply
 
 #: The operations, as they are asked while blocks are fetched.
 SHARDS, TRANSACTIONS = "masterchainBlockShards", "transactionsByMasterchainBlock"
@@ -93,8 +93,8 @@ class FakeClock(Clock):
 def connect(service: FaultServer, clock: Clock, **options: Any) -> Client:
     """Make a client that waits on a clock of the test."""
     client = Client(service.url, **options)
-    client._pursuit._clock = clock
-    client._pursuit._pace = Rate(client.requests_per_second, clock)
+    client._retry._clock = clock
+    client._retry._rate = Rate(client.requests_per_second, clock)
     return client
 
 

@@ -297,11 +297,11 @@ def test_a_client_says_how_it_asks_and_what_it_did():
         tf.fetch_blocks(range(90_000_000, 90_000_003), client=client, store=None)
         sent = client.statistics.requests
         assert sent >= 3
-        assert f"requests_per_second=50): {sent} requests, 0 of them repeated; " in repr(client)
+        assert f"requests_per_second=50): {sent} requests, 0 of them retries; " in repr(client)
         html = read(client._repr_html_())
     assert f"Client of {url}\n" in html
     assert "50 requests a second at most" in html
-    assert f"{sent} requests, 0 of them repeated; " in html
+    assert f"{sent} requests, 0 of them retries; " in html
     assert KEY not in repr(client) + html
 
 

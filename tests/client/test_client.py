@@ -72,8 +72,8 @@ def server():
 def connect(server, *, clock=None, **options):
     with Client(server if isinstance(server, str) else server.url, **options) as client:
         if clock is not None:
-            client._pursuit._clock = clock
-            client._pursuit._pace = Rate(client.requests_per_second, clock)
+            client._retry._clock = clock
+            client._retry._rate = Rate(client.requests_per_second, clock)
         yield client
 
 
@@ -196,7 +196,7 @@ def test_bounds_are_positive_numbers(name, value):
         Client("http://127.0.0.1", **{name: value})
 
 
-def test_the_pace_is_that_of_the_plan(monkeypatch):
+def test_the_rate_is_that_of_the_plan(monkeypatch):
     def rate(*args, **options):
         with Client(*args, **options) as client:
             return client.requests_per_second
@@ -274,7 +274,7 @@ def test_retry_after_is_read_and_bounded(server, client, header, least, most):  
     server.script.append(reply)
     assert ask(client) == [1, 2, 3]
     assert met(server, 1)
-    assert least <= client._pursuit._clock.slept[0] <= most
+    assert least <= client._retry._clock.slept[0] <= most
 
 
 def test_a_date_without_date_is_measured_by_the_clock_and_bounded(monkeypatch):  # F48
@@ -338,16 +338,16 @@ def fullest_second(times):
 
 
 def test_no_second_sees_more_than_the_rate_even_after_a_pause(clock):  # P6
-    pace = Rate(10, clock)
+    rate = Rate(10, clock)
     sent = []
     for number in range(60):
-        pace.take_turn()
+        rate.take_turn()
         sent.append(clock.time)
         clock.time += 5 if number == 30 else 0.01
     assert fullest_second(sent) == 10
 
 
-def test_200_threads_share_one_pace(server):  # F49, P6
+def test_200_threads_share_one_rate(server):  # F49, P6
     server.script.extend([error("ill", 503)] * 20)
     with connect(server, requests_per_second=150) as client, ThreadPoolExecutor(200) as pool:
         assert list(pool.map(lambda _: ask(client), range(200))) == [[1, 2, 3]] * 200
@@ -357,7 +357,7 @@ def test_200_threads_share_one_pace(server):  # F49, P6
     assert 100 < fullest_second(seen.time for seen in server.seen) <= 165
 
 
-def test_a_queue_for_the_pace_does_not_count_as_delay(server):
+def test_a_queue_for_the_rate_limit_does_not_count_as_delay(server):
     with (
         connect(server, requests_per_second=20, timeout=0.3, deadline=0.3) as client,
         ThreadPoolExecutor(15) as pool,
@@ -366,24 +366,24 @@ def test_a_queue_for_the_pace_does_not_count_as_delay(server):
     assert server.seen[-1].time - server.seen[0].time > 0.6
 
 
-def test_the_pace_slows_and_recovers(clock):
-    pace = Rate(1, clock)
+def test_the_rate_slows_and_recovers(clock):
+    rate = Rate(1, clock)
 
     def spacing():
-        pace.take_turn()
-        return pace.take_turn()
+        rate.take_turn()
+        return rate.take_turn()
 
     full = spacing()
-    pace.slow_down()
+    rate.slow_down()
     assert spacing() == pytest.approx(2 * full)
     for _ in range(9):
-        pace.slow_down()
+        rate.slow_down()
     assert spacing() == pytest.approx(8 * full)
     for _ in range(30):
-        pace.recover()
+        rate.recover()
     assert spacing() == pytest.approx(full)
-    pace.slow_down(60)
-    assert pace.take_turn() == pytest.approx(60)
+    rate.slow_down(60)
+    assert rate.take_turn() == pytest.approx(60)
 
 
 def test_works_inside_a_running_event_loop(server):  # F49
@@ -628,7 +628,7 @@ def test_good_json_is_taken_under_any_type(server, client):  # F31
 
 def test_html_for_ever_is_told(server, client):  # F31
     server.otherwise = BROKEN["HTML"]
-    with pytest.raises(RequestError, match=r"with a page: We are ill; .*base_url") as caught:
+    with pytest.raises(RequestError, match=r"an HTML page: We are ill; .*base_url") as caught:
         ask(client)
     assert caught.value.retryable
 
@@ -811,8 +811,8 @@ def test_the_key_stays_in_its_header(server, clock, caplog, capsys, monkeypatch)
         raw(end="reset"),
     ]
     with connect(server, clock=clock, api_key=f" {KEY}\n", deadline=2) as client:
-        told = [repr(client), str(client), repr(vars(client)), repr(vars(client._pursuit))]
-        told.append(repr(client._pursuit._transport._headers))
+        told = [repr(client), str(client), repr(vars(client)), repr(vars(client._retry))]
+        told.append(repr(client._retry._transport._headers))
         contexts = []
         for reply in replies:
             server.otherwise = reply
@@ -869,7 +869,7 @@ def test_ton_centers_key_is_not_sent_to_others(server, monkeypatch):
         ask(client)
     assert [seen.headers.get("X-API-Key") for seen in server.seen] == [None, "other"]
     with Client("https://toncenter.com.example.org") as client:
-        assert client._pursuit._key is None
+        assert client._retry._key is None
 
 
 def test_proxies_and_netrc_stay_out_of_loopback(server, monkeypatch, tmp_path):  # F37
@@ -895,7 +895,7 @@ def test_proxies_are_used_for_other_hosts(server, monkeypatch):  # F37
     assert server.seen[0].line.startswith("http://service.invalid/api/v3/masterchainBlockShards?")
     monkeypatch.setenv("NO_PROXY", "service.invalid")
     with Client("http://service.invalid") as client:
-        assert client._pursuit._transport._proxies == {}
+        assert client._retry._transport._proxies == {}
 
 
 def test_cookies_are_not_kept(server):
@@ -930,5 +930,5 @@ def test_the_transport_closes_what_it_did_not_read(server):
     server.script.append(SLOW["stall in the body"])
     with connect(server, timeout=0.2) as client:
         ask(client)
-    assert isinstance(client._pursuit._transport, Transport)
+    assert isinstance(client._retry._transport, Transport)
     assert server.seen[0].peer != server.seen[1].peer

@@ -13,7 +13,7 @@ from fault_server import FaultServer, answer
 from pandas.testing import assert_frame_equal
 
 import tonframes as tf
-from tonframes.fetch import block as of_seqno
+from tonframes.fetch import block as block_pages
 from tonframes.fetch import default_store
 from tonframes.store import Store
 from tonframes.wire import pages, schema
@@ -87,7 +87,7 @@ def test_seqnos_in_any_order_and_twice(client):
 
 
 def test_pages_are_turned_until_one_is_not_full(client, monkeypatch):
-    monkeypatch.setattr(of_seqno, "MOST_ROWS", 7)
+    monkeypatch.setattr(block_pages, "MOST_ROWS", 7)
     fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
     assert client.statistics.requests > 30
     held = tf.read_blocks(tf.sample(), SEQNOS)
@@ -97,7 +97,7 @@ def test_pages_are_turned_until_one_is_not_full(client, monkeypatch):
 
 def test_a_page_that_is_just_full(client, monkeypatch):
     # 25 transactions a block: the fifth page of 5 is full, and what follows it is the end.
-    monkeypatch.setattr(of_seqno, "MOST_ROWS", 5)
+    monkeypatch.setattr(block_pages, "MOST_ROWS", 5)
     fetched = tf.fetch_blocks(SEQNOS[:2], client=client, store=None)
     assert len(fetched.transactions) == 50
 
@@ -155,7 +155,7 @@ def test_rows_of_another_masterchain_block_are_refused():
 
 
 def test_transactions_that_blocks_do_not_count_are_missed(monkeypatch):
-    monkeypatch.setattr(of_seqno, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(block_pages, "FIRST_WAIT", 0.001)
     made = tf.synthetic_blocks(1, first_seqno=5)[0]
 
     def respond(path):
@@ -169,7 +169,7 @@ def test_transactions_that_blocks_do_not_count_are_missed(monkeypatch):
         ) as caught:
             tf.fetch_blocks([5], client=c, store=None)
         assert caught.value.missing == (range(5, 6),)
-        assert c.statistics.requests == 2 * of_seqno.ATTEMPTS
+        assert c.statistics.requests == 2 * block_pages.ATTEMPTS
 
 
 # ── accounts ─────────────────────────────────────────────────────────────────────────────────────

@@ -57,7 +57,7 @@ from faulty_service import (
 )
 
 import tonframes as tf
-from tonframes.fetch import block as asking
+from tonframes.fetch import block as block_pages
 from tonframes.seqnos import spell, subtract
 from tonframes.store import Store
 
@@ -222,7 +222,7 @@ CASES |= {
         ("F11 401", error("no such key", 401), tf.RequestError, f"{NAMED}.*; 1 attempt .*the key"),
         ("F11 403", error("no", 403), tf.RequestError, f"{NAMED}.*; 1 attempt .*network"),
         ("F27 resets for ever", raw(end="reset"), tf.RequestError, f"{NAMED}.*reset by peer"),
-        ("F31 HTML for ever", answer(PAGE), tf.RequestError, f"{NAMED}.*with a page: We are ill"),
+        ("F31 HTML for ever", answer(PAGE), tf.RequestError, f"{NAMED}.*an HTML page: We are ill"),
         (
             "F36 a redirect",
             answer(b"", 302, Location="https://other.example/x"),
@@ -353,7 +353,7 @@ def the_same_list(lab):
 @contextmanager
 def small_pages(rows: int):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(asking, "MOST_ROWS", rows)
+        patch.setattr(block_pages, "MOST_ROWS", rows)
         yield
 
 
@@ -761,7 +761,7 @@ ELSEWHERE = {
     "F47": "store_under_fire::test_a_damaged_range_is_never_read_wrong_and_fetched_again",
     "F48": "client::test_setting_the_clock_changes_nothing "
     "client::test_a_date_without_date_is_measured_by_the_clock_and_bounded",
-    "F49": "client::test_200_threads_share_one_pace "
+    "F49": "client::test_200_threads_share_one_rate "
     "client::test_works_inside_a_running_event_loop",
     "F50": "service::test_slow_clients_are_let_go service::test_long_request_lines "
     "service::test_other_methods_are_not_allowed "

@@ -72,8 +72,8 @@ def test_shards_meet_if_they_have_accounts_in_common(one, other):
         return range(shard.prefix - shard.width // 2, shard.prefix + shard.width // 2)
 
     a, b = accounts(one), accounts(other)
-    assert one.meets(other) == (max(a.start, b.start) < min(a.stop, b.stop))
-    assert not one.meets(Shard(-1, other.prefix))
+    assert one.overlaps(other) == (max(a.start, b.start) < min(a.stop, b.stop))
+    assert not one.overlaps(Shard(-1, other.prefix))
 
 
 # ── the chain of blocks ──────────────────────────────────────────────────────────────────────────

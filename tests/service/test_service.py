@@ -624,20 +624,20 @@ def identity(reference):
 
 def true_tops(bodies):
     """Walk the chain forward from its first block; of each seqno, the last block of every shard."""
-    tops, found = set(), {}
+    tips, found = set(), {}
     for seqno in sorted(bodies):
         blocks = sorted(bodies[seqno]["blocks"], key=lambda block: block["seqno"])
         used = {identity(parent) for block in blocks for parent in block["prev_blocks"] or ()}
-        tops = (tops | {identity(block) for block in blocks}) - used
-        found[seqno] = tops
+        tips = (tips | {identity(block) for block in blocks}) - used
+        found[seqno] = tips
     return found
 
 
-def covers(tops):
+def covers(tips):
     """Whether every account of the masterchain and of workchain 0 is in the shard of a block."""
     spans = sorted(
         (shard % 2**64 - (shard & -shard), shard % 2**64 + (shard & -shard))
-        for workchain, shard, _ in tops
+        for workchain, shard, _ in tips
         if workchain == 0
     )
     edge = 0
@@ -645,7 +645,7 @@ def covers(tops):
         if low > edge:
             return False
         edge = max(edge, high)
-    return edge == 2**64 and any(workchain == -1 for workchain, _, _ in tops)
+    return edge == 2**64 and any(workchain == -1 for workchain, _, _ in tips)
 
 
 def test_shard_state_is_the_end_of_each_chain(deployed, bodies):
@@ -678,15 +678,15 @@ def test_shard_state_before_and_at_the_start_of_a_store(tmp_path, bodies):
         store.claim("-217", "synthetic")
         tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
         store.write_blocks(tables, [part], proof="synthetic")
-        holdings = HeldRows(store, "service")
+        held = HeldRows(store, "service")
         for seqno in (start - 1, start, start + 1):
-            tops = shard_state(holdings, seqno)
-            found = {(top.workchain, top.shard, top.seqno) for top in tops}
+            tips = shard_state(held, seqno)
+            found = {(tip.workchain, tip.shard, tip.seqno) for tip in tips}
             assert truth[seqno] <= found
             assert covers(found)
-        body = json.dumps({"blocks": [json.loads(bytes(top.json)) for top in tops]})
-        assert len(parse_blocks(body).blocks) == len(tops)
-        assert shard_state(holdings, start - 2) == []
+        body = json.dumps({"blocks": [json.loads(bytes(tip.json)) for tip in tips]})
+        assert len(parse_blocks(body).blocks) == len(tips)
+        assert shard_state(held, start - 2) == []
 
 
 def test_shard_state_of_blocks_that_are_not_held(deployed):
@@ -990,12 +990,12 @@ def test_masterchain_blocks_without_transactions(tmp_path):
 
 def test_parts_that_are_encoded_together_lose_nothing(specified, path, bodies, monkeypatch):
     monkeypatch.setattr("tonframes.service.rows.ROWS", 25)
-    holdings = HeldRows(Store(path), "specification")
+    held = HeldRows(Store(path), "specification")
     for seqno in random.Random(1).sample(sorted(bodies), 40):
-        rows = holdings.transactions(seqno)
+        rows = held.transactions(seqno)
         body = get(specified, "masterchainBlockShards", seqno=seqno, limit=1000)[1]
         assert [json.loads(bytes(row.json)) for row in rows] == body["transactions"]
-    assert len(holdings._cuts(range(200, 300))) > 10
+    assert len(held._cuts(range(200, 300))) > 10
 
 
 def test_a_damaged_file_is_an_error_and_not_the_end(tmp_path, path, states):

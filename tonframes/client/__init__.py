@@ -1,10 +1,10 @@
 """The client: HTTP, and nothing about frames.
 
-- `operations`: `Client`, the service's operations with their arguments checked.
-- `pursuit`: one request until it is answered: attempts, waits, deadline, the error in the end.
-- `answers`: what an answer means: done, try again, give up; what it says in words.
-- `transport`: one exchange, bounded in time and size, on the way it should take.
-- `pace`: never faster than the service allows.
+- `client`: `Client`, one method for each operation of the service; checks the arguments.
+- `retry`: repeats a request until it succeeds or cannot: attempts, waits, deadline, final error.
+- `answers`: classifies an answer: use it, try again, or give up; finds the text of an error.
+- `transport`: one HTTP exchange, limited in time and size.
+- `rate`: limits the requests per second.
 """
 
 from tonframes.client.client import MOST_ADDRESSES, MOST_ROWS, Client

@@ -1,4 +1,4 @@
-"""What an answer of the service means: a body to be read, or one of a few kinds of failure."""
+"""Classify an answer of the service: content to decode, or one of a few kinds of failure."""
 
 from __future__ import annotations
 
@@ -21,38 +21,38 @@ if TYPE_CHECKING:
     from tonframes.client.transport import Answer
     from tonframes.errors import TonframesError
 
-#: Bytes of a page that are searched for its text.
-PAGE = 8 * 2**10
+#: Only this many bytes of an HTML answer are searched for its text.
+TEXT_BYTES = 8 * 2**10
 
 
 class Verdict(Enum):
-    """What a failure says about the same request, sent again."""
+    """What happens if the same request is sent again after a failure."""
 
-    PASSING = "may well succeed later"
-    DOUBTFUL = "may succeed, or this is what the service has to say"
+    PASSING = "may succeed later"
+    DOUBTFUL = "may succeed later, or may always get this answer"
     ABSENT = "the service has nothing there, or not yet"
-    TOO_LONG = "the URL is too long: ask for less at once"
+    TOO_LONG = "the URL is too long: ask for less in one request"
     FINAL = "would fail again"
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why an attempt gave no value.
+    """Why an attempt returned no value.
 
     Attributes
     ----------
     verdict
-        What it says about the next attempt.
+        Whether the next attempt can succeed.
     reason
-        What the service said, or what happened; not cut, and nothing cut out of it.
+        What the service said, or what happened. The full text: not shortened, the key not removed.
     status
-        HTTP status, None when there was no answer.
+        HTTP status; None if there was no answer.
     retry_after
-        Seconds that the service asks to wait.
+        Seconds to wait, as the service asks.
     hint
-        What can be done about it.
+        What the user can do about it.
     cause
-        What the caller's `parse` raised.
+        The error that the caller's `parse` raised.
     """
 
     verdict: Verdict
@@ -63,62 +63,62 @@ class Failure:
     cause: TonframesError | None = None
 
 
-# Statuses of the ton-indexer's errors that mean something else than they say, by its source
-# (index/crud_blocks.go, crud_accounts.go): wrong arguments wrapped in 500, failures of the
-# database wrapped in 422. `schema:` begins what the parser of the arguments says.
+# The ton-indexer sends some errors with a misleading status (its source: index/crud_blocks.go,
+# crud_accounts.go): wrong arguments come with 500, database failures with 422. Messages of its
+# argument parser begin with `schema:`.
 _ARGUMENTS = re.compile(r"limit is not allowed|wrong value for sort|cannot get /", re.IGNORECASE)
 _DATABASE = re.compile(
     r"(?!.*schema:).*(timeout|context deadline|canceling statement|conn|sqlstate (57|08|53))",
     re.IGNORECASE | re.DOTALL,
 )
 _TOO_LARGE = re.compile(r"too (large|long)", re.IGNORECASE)
-# The gateway's wording, with one spelling or the other.
+# The gateway writes it with or without the space.
 _RATE_LIMIT = re.compile(r"rate ?limit exceed", re.IGNORECASE)
 
 _PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
 _TOO_LONG = {HTTPStatus.REQUEST_URI_TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE}
 _HINTS: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "check the key; a new one takes up to 10 minutes to work",
-    HTTPStatus.FORBIDDEN: "check that the key was made for this network, mainnet or testnet",
+    HTTPStatus.FORBIDDEN: "check that the key is for this network, mainnet or testnet",
 }
 
 
 def judge(answer: Answer, url: str) -> Failure | None:
-    """Tell what is wrong with an answer, None if its body is worth reading.
+    """Return what is wrong with an answer, or None if its content can be decoded.
 
     Examples
     --------
     >>> from tonframes.client.transport import Answer
-    >>> body = b'{"error": "limit is not allowed: 1001 > 1000"}'
-    >>> judge(Answer(500, {}, body), "https://example.org").verdict
+    >>> content = b'{"error": "limit is not allowed: 1001 > 1000"}'
+    >>> judge(Answer(500, {}, content), "https://example.org").verdict
     <Verdict.FINAL: 'would fail again'>
     >>> judge(Answer(500, {}, b'{"error": "query timeout 3s"}'), "https://example.org").verdict
-    <Verdict.PASSING: 'may well succeed later'>
+    <Verdict.PASSING: 'may succeed later'>
     """
-    status, body = answer.status, answer.body
-    is_html = body.lstrip()[:1] == b"<"
+    status, content = answer.status, answer.content
+    is_html = content.lstrip()[:1] == b"<"
     if status == HTTPStatus.OK:
-        if body.strip() and not is_html:
+        if content.strip() and not is_html:
             return None
-        reason = f"with a page: {text_of(body)}" if is_html else "without a body"
+        reason = f"an HTML page: {text_of(content)}" if is_html else "an empty answer"
         hint = "check that base_url is a service of the API v3"
         return Failure(Verdict.PASSING, reason, status, hint=hint)
     if status // 100 == HTTPStatus.MULTIPLE_CHOICES // 100:
         target = _host(url, answer.headers.get("Location", ""))
         hint = f"pass {target} as base_url if you trust it"
         return Failure(Verdict.FINAL, f"redirects to {target}, not followed", status, hint=hint)
-    text = text_of(body)
-    reason = text or "without a text"
+    text = text_of(content)
+    reason = text or "no error text"
     if _RATE_LIMIT.search(text):
         status = HTTPStatus.TOO_MANY_REQUESTS
     verdict = _verdict(status, text, is_html=is_html)
     hint = _HINTS.get(status, "")
     if verdict is Verdict.TOO_LONG:
-        hint = "ask for fewer addresses at once"
+        hint = "ask for fewer addresses in one request"
     said: int | None = status
-    if verdict is Verdict.ABSENT and (is_html or not _is_error_object(body)):
-        # Only the service can say that it has nothing there. Nobody shall take the page of a
-        # gateway for the end of a list, so the status is not passed on.
+    if verdict is Verdict.ABSENT and (is_html or not _is_error_object(content)):
+        # Only the service itself knows that it has nothing there. A 404 page of a gateway must not
+        # look like the end of a list, so the status is not passed on.
         verdict, said = Verdict.DOUBTFUL, None
         reason = f"status 404, not written by the service: {reason}"
         hint = "check that base_url is a service of the API v3"
@@ -126,12 +126,12 @@ def judge(answer: Answer, url: str) -> Failure | None:
 
 
 def _verdict(status: int, text: str, *, is_html: bool) -> Verdict:
-    """Classify a status other than 200 and 3xx by the number and, where that lies, the text."""
+    """Classify a status other than 200 and 3xx, by the text where the status misleads."""
     if status == HTTPStatus.NOT_FOUND:
         return Verdict.ABSENT
     if (
         status in _TOO_LONG
-        or (status == HTTPStatus.BAD_REQUEST and is_html)  # nginx, of a line over its buffer
+        or (status == HTTPStatus.BAD_REQUEST and is_html)  # nginx, if the line exceeds its buffer
         or (status == HTTPStatus.INTERNAL_SERVER_ERROR and _TOO_LARGE.search(text))
     ):
         return Verdict.TOO_LONG
@@ -145,9 +145,9 @@ def _verdict(status: int, text: str, *, is_html: bool) -> Verdict:
 
 
 def retry_after(headers: Mapping[str, str]) -> float:
-    """Read the seconds to wait from Retry-After, 0 if there are none or they are nonsense.
+    """Return the seconds to wait from Retry-After, 0 if it is missing or invalid.
 
-    A date is measured against the answer's own `Date`, so that a wrong clock here does no harm.
+    A date is compared with the answer's own `Date`, so a wrong local clock does not matter.
 
     Examples
     --------
@@ -174,8 +174,8 @@ def _seconds(date: str) -> float | None:
         return None
 
 
-def text_of(body: bytes) -> str:
-    """Find the message in the body of an error, whatever shape it has.
+def text_of(content: bytes) -> str:
+    """Return the message in the answer of an error, whether JSON, HTML or plain text.
 
     Examples
     --------
@@ -186,28 +186,28 @@ def text_of(body: bytes) -> str:
     >>> text_of(b"<html><style>p {}</style><h1>502 Bad&nbsp;Gateway</h1>")
     '502 Bad Gateway'
     """
-    found = _error_object(body)
+    found = _error_object(content)
     for key in ("error", "result", "detail", "message"):
         if value := found.get(key):
             return value if isinstance(value, str) else json.dumps(value)
-    text = body[:PAGE].decode("utf-8", "replace")
+    text = content[:TEXT_BYTES].decode("utf-8", "replace")
     if text.lstrip().startswith("<"):
         text = re.sub(r"(?is)<(script|style)\b.*?</\1\s*>|<!--.*?-->", " ", text)
         text = unescape(re.sub(r"<[^>]*>?", " ", text))
     return " ".join(text.split())
 
 
-def _error_object(body: bytes) -> dict[str, object]:
+def _error_object(content: bytes) -> dict[str, object]:
     try:
-        found = json.loads(body)
+        found = json.loads(content)
     except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 
 
-def _is_error_object(body: bytes) -> bool:
-    """Tell whether the service wrote this; objects with `ok` are the gateway's."""
-    found = _error_object(body)
+def _is_error_object(content: bytes) -> bool:
+    """Return whether the service wrote this error; the gateway's objects have a member `ok`."""
+    found = _error_object(content)
     return bool(found) and "ok" not in found
 
 
@@ -216,5 +216,5 @@ def _host(url: str, location: str) -> str:
         found = urlsplit(urljoin(url, location))
     except ValueError:
         return shorten(location)
-    # Host and port only: a user and password may stand before them.
+    # Host and port only: they may follow a user name and password.
     return shorten(f"{found.scheme}://{found.netloc.rpartition('@')[2]}") if location else "nowhere"

@@ -1,4 +1,4 @@
-"""The operations of an index service, asked for in the words of its API."""
+"""The operations of an index service, one method for each."""
 
 from __future__ import annotations
 
@@ -23,57 +23,59 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Rows of one page, by the service's own rule.
+#: Most rows of one page; the service's limit.
 MOST_ROWS = 1000
-#: Addresses of one request, by the service's own rule.
+#: Most addresses of one request; the service's limit.
 MOST_ADDRESSES = 1024
-#: Bytes that addresses may take in a URL. nginx refuses lines over 8 kB unless told otherwise
+#: Most bytes of the addresses in a URL. By default nginx refuses request lines over 8 kB
 #: (large_client_header_buffers); this leaves room for the rest of the line.
 MOST_ADDRESS_BYTES = 6800
-#: Requests per second that TON Center grants without a key, and with one of its free plan
+#: Requests per second that TON Center allows without a key, and with a key of its free plan
 #: (docs.ton.org, ecosystem/api/toncenter/rate-limit).
 RATE_WITHOUT_KEY, RATE_WITH_KEY = 1.0, 10.0
 
 
 class Client:
-    """Asks one index service, as often as it takes and never faster than it allows.
+    """A client of one index service. It repeats failed requests and limits their rate.
 
-    The methods are named after the service's operations. Each takes a function that turns the
-    body of an answer into the value to be returned and raises `DecodeError`, or another
-    `TonframesError`, when it cannot: then the body is fetched again.
+    The methods are named after the service's operations. Each takes a function `parse` that turns
+    the content of an answer into the value to return. If `parse` raises `DecodeError` or another
+    `TonframesError`, the request is sent again.
 
-    A client may be shared by threads, which then share its pace. It cannot be pickled, as its key
-    would go along: each process makes its own.
+    Threads may share a client, and then share its rate limit. A client cannot be pickled, because
+    that would copy its key: create one in each process.
 
     Parameters
     ----------
     base_url
-        Where the service is, with or without `/api/v3`; by default the environment's
-        `TONFRAMES_URL`, or TON Center. The environment's proxies are used, though not on the way
-        to this computer itself; `.netrc` is not read.
+        URL of the service, with or without `/api/v3`; by default the environment variable
+        `TONFRAMES_URL`, or TON Center. The environment's proxies are used, except for loopback
+        addresses; `.netrc` is not read.
     api_key
-        Key of the service, sent in the header `X-API-Key`, and only over TLS or within this
-        computer. By default the environment's `TONCENTER_API_KEY`, if the service is TON Center.
+        Key of the service. It is sent in the header `X-API-Key`, and only over TLS or within this
+        computer. By default the environment variable `TONCENTER_API_KEY`, if the service is TON
+        Center.
     requests_per_second
-        Limit of the pace, retries included; infinite for none. Requests are spaced evenly. By
-        default what TON Center grants without a key (1) or with one of the free plan (10); other
-        services have no limit. An answer of 429 halves the pace, and answers bring it back.
+        Rate limit, including retries; `inf` for no limit. Requests are spaced evenly. The default
+        for TON Center is 1 without a key and 10 with one, which is what its free plan allows;
+        for other services there is no limit. A 429 halves the rate; successful requests raise it
+        again, up to the limit.
     timeout
-        Seconds that connecting may take, and that an answer may pause.
+        Longest time to connect, and longest pause within an answer, in seconds.
     deadline
-        Seconds that a request may take with all its attempts and the waits between them; waiting
-        for a turn at the pace is not counted. A single attempt gets a third of them, or `timeout`
+        Longest time for all attempts of a request and the waits between them, in seconds; waits
+        for the rate limit are not counted. A single attempt may take a third of it, or `timeout`
         if that is more.
 
     Raises
     ------
     RequestError
         From each operation: the service does not answer as it should. `status` 404 means that the
-        service itself says that nothing is there; whether that is the end of a list, a block not
-        indexed yet or a hole, the caller knows.
+        service itself reports that nothing is there: the end of a list, a block that is not
+        indexed yet, or a hole.
     DecodeError
-        From each operation, or what else `parse` raised, when no attempt brought a better body;
-        a note tells the request.
+        From each operation: every attempt returned an answer that `parse` refused. Other errors
+        that `parse` raises are raised as well. A note names the request.
 
     Examples
     --------
@@ -101,7 +103,7 @@ class Client:
             requests_per_second = inf
             if self._site.is_ton_center:
                 requests_per_second = RATE_WITHOUT_KEY if key is None else RATE_WITH_KEY
-        self._rate = _positive(requests_per_second, "requests_per_second", most=inf)
+        self._requests_per_second = _positive(requests_per_second, "requests_per_second", most=inf)
         headers = {
             "Accept": "application/json",
             "Accept-Encoding": "gzip",
@@ -109,49 +111,49 @@ class Client:
         }
         if key is not None:
             headers["X-API-Key"] = key
-        self._pursuit = Retry(
+        self._retry = Retry(
             self._site,
             headers,
             key,
-            rate=self._rate,
+            rate=self._requests_per_second,
             timeout=_positive(timeout, "timeout"),
             deadline=_positive(deadline, "deadline"),
         )
 
     @property
     def base_url(self) -> str:
-        """Where the service is, without `/api/v3`."""
+        """URL of the service, without `/api/v3`."""
         return self._site.url
 
     @property
     def requests_per_second(self) -> float:
-        """The limit of the pace; infinite if there is none."""
-        return self._rate
+        """The rate limit; infinite if there is none."""
+        return self._requests_per_second
 
     @property
     def deadline(self) -> float:
-        """Seconds that a request may take with all its attempts."""
-        return self._pursuit.deadline
+        """Longest time for all attempts of a request, in seconds."""
+        return self._retry.deadline
 
     @property
     def statistics(self) -> Statistics:
-        """What the client did so far: requests, retries, seconds of waiting."""
-        return self._pursuit.statistics
+        """Requests, retries and seconds of waiting so far."""
+        return self._retry.statistics
 
     def account_states(
         self, addresses: Sequence[str], parse: Callable[[bytes], T], *, include_boc: bool = True
     ) -> T:
-        """Ask for the present states of accounts, in one request.
+        """Fetch the present states of accounts in one request.
 
         Parameters
         ----------
         addresses
-            1 to 1024 of them, in any form. So many make a URL longer than most gateways take:
+            1 to 1024 addresses in any form. 1024 make a URL longer than most gateways accept:
             see `account_states_in_batches`.
         parse
-            Turns the body into the value to be returned.
+            Turns the content of the answer into the value to return.
         include_boc
-            Whether code and data of the contracts are asked for.
+            Whether to fetch code and data of the contracts.
         """
         addresses = _checked_addresses(addresses)
         if len(addresses) > MOST_ADDRESSES:
@@ -166,10 +168,10 @@ class Client:
     def account_states_in_batches(
         self, addresses: Sequence[str], parse: Callable[[bytes], T], *, include_boc: bool = True
     ) -> Iterator[tuple[list[str], T]]:
-        """Ask for the present states of any number of accounts, in as many requests as it takes.
+        """Fetch the present states of any number of accounts, in several requests.
 
-        Yields each batch of addresses and its value, in the order given. A batch whose URL is too
-        long for the service, or for what stands before it, is halved, and so are those after it.
+        Yields each batch of addresses and its value, in the order given. If a URL is too long for
+        the service or a gateway before it, this batch and the later ones are halved.
         """
         addresses = _checked_addresses(addresses)
         start, size = 0, MOST_ADDRESS_BYTES
@@ -188,14 +190,14 @@ class Client:
 
     @staticmethod
     def batches(addresses: Sequence[str], size: int = MOST_ADDRESS_BYTES) -> Iterator[list[str]]:
-        """Cut a list of addresses into batches, each for one request.
+        """Split a list of addresses into batches, each for one request.
 
         Parameters
         ----------
         addresses
             Any number of addresses.
         size
-            Bytes that a batch may take in the URL; an address of more goes alone.
+            Most bytes of a batch in the URL; a longer address is a batch of its own.
 
         Examples
         --------
@@ -217,54 +219,57 @@ class Client:
     def masterchain_block_shards(
         self, seqno: int, parse: Callable[[bytes], T], *, limit: int = MOST_ROWS, offset: int = 0
     ) -> T:
-        """Ask for a page of what came with a masterchain block.
+        """Fetch a page of what a masterchain block commits.
 
         Parameters
         ----------
         seqno
-            Of the masterchain block.
+            Seqno of the masterchain block.
         parse
-            Turns the body into the value to be returned.
+            Turns the content of the answer into the value to return.
         limit
             Rows of the page, 1 to 1000.
         offset
-            Rows before the page.
+            Number of rows before the page.
         """
         return self._page("masterchainBlockShards", seqno, parse, limit, offset)
 
     def transactions_by_masterchain_block(
         self, seqno: int, parse: Callable[[bytes], T], *, limit: int = MOST_ROWS, offset: int = 0
     ) -> T:
-        """Ask for a page of the transactions in the blocks that came with a masterchain block.
+        """Fetch a page of the transactions that a masterchain block commits.
 
         The parameters are those of `masterchain_block_shards`.
         """
         return self._page("transactionsByMasterchainBlock", seqno, parse, limit, offset)
 
     def masterchain_block_shard_state(self, seqno: int, parse: Callable[[bytes], T]) -> T:
-        """Ask for the last block of each shard as of a masterchain block."""
+        """Fetch the last block of each shard as of a masterchain block."""
         _check_whole(seqno, "seqno", range(1, 2**31))
         return self._ask(
             "masterchainBlockShardState", {"seqno": seqno}, f" of seqno {seqno}", parse
         )
 
     def masterchain_info(self, parse: Callable[[bytes], T]) -> T:
-        """Ask for the first and the last masterchain block that the service holds."""
+        """Fetch the first and the last masterchain block that the service has."""
         return self._ask("masterchainInfo", {}, "", parse)
 
     def wait(self, seconds: float) -> None:
-        """Do nothing for a while, until something has changed at the service.
+        """Wait before the next request; raise a `RequestError` if the client is closed meanwhile.
 
-        Ends in a `RequestError` as soon as the client is closed.
+        Parameters
+        ----------
+        seconds
+            How long to wait.
         """
-        self._pursuit.wait(seconds)
+        self._retry.wait(seconds)
 
     def close(self) -> None:
         """Close the connections.
 
-        Requests under way in other threads end within a fifth of a second, in a `RequestError`.
+        Requests of other threads end with a `RequestError` within a fifth of a second.
         """
-        self._pursuit.close()
+        self._retry.close()
 
     def __enter__(self) -> Self:
         return self
@@ -278,37 +283,41 @@ class Client:
         self.close()
 
     def __repr__(self) -> str:
-        client = f"Client({self.base_url!r}, requests_per_second={self._rate:g})"
+        client = f"Client({self.base_url!r}, requests_per_second={self._requests_per_second:g})"
         return f"<{client}: {self._so_far()}>" if self.statistics.requests else client
 
     def _repr_html_(self) -> str:
-        rate = "no limit" if self._rate == inf else f"{self._rate:g} requests a second at most"
-        facts = [("pace", rate), ("so far", self._so_far())]
+        limit = (
+            "no limit"
+            if self._requests_per_second == inf
+            else f"{self._requests_per_second:g} requests a second at most"
+        )
+        facts = [("rate", limit), ("so far", self._so_far())]
         return display.Card(f"Client of {self.base_url}", facts).html()
 
     def _so_far(self) -> str:
         done = self.statistics
         return (
-            f"{done.requests:,} requests, {done.retries:,} of them repeated; "
-            f"{display.lasting(done.seconds_paced)} spent waiting for a turn, "
+            f"{done.requests:,} requests, {done.retries:,} of them retries; waited "
+            f"{display.lasting(done.seconds_paced)} for the rate limit, "
             f"{display.lasting(done.seconds_waited)} after failures"
         )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError(
-            "a Client is neither pickled nor copied, as connections, pace and key do not go "
-            "along: make one in each process"
+            "a Client cannot be pickled or copied, because its connections, rate limit and key "
+            "cannot: make one in each process"
         )
 
     def _page(
         self, operation: str, seqno: int, parse: Callable[[bytes], T], limit: int, offset: int
     ) -> T:
-        # The deployed service wraps larger seqnos, answering for another block
+        # The deployed service wraps larger seqnos, and answers for another block
         # (ton-indexer, crud_blocks.go).
         _check_whole(seqno, "seqno", range(1, 2**31))
         _check_whole(limit, "limit", range(1, MOST_ROWS + 1))
         _check_whole(offset, "offset", range(2**31))
-        # Without `sort` it orders blocks by nothing at all.
+        # Without `sort` the service selects blocks without ORDER BY.
         parameters = {"seqno": seqno, "limit": limit, "offset": offset, "sort": "asc"}
         about = f" of seqno {seqno} (limit {limit}, offset {offset})"
         return self._ask(operation, parameters, about, parse)
@@ -321,7 +330,7 @@ class Client:
         *,
         include_boc: bool,
     ) -> T:
-        """Ask for the addresses at a place of the list."""
+        """Fetch the states of a slice of the addresses."""
         batch = addresses[place]
         about = " of " + " … ".join(dict.fromkeys(map(shorten, (batch[0], batch[-1]))))
         about += f" ({len(batch)} addresses)" if len(batch) > 1 else ""
@@ -337,7 +346,7 @@ class Client:
                 raise
             refused = RequestError(
                 f"address {position + 1} of {len(addresses)}, {shorten(addresses[position])}, "
-                f"is none to the service: {error}",
+                f"is not an address to the service: {error}",
                 status=error.status,
             )
         raise refused
@@ -351,7 +360,7 @@ class Client:
     ) -> T:
         query = urlencode(parameters, doseq=True, safe=":")
         url = f"{self.base_url}/api/v3/{operation}" + (query and "?" + query)
-        return self._pursuit.ask(url, f"{operation}{about} from {self.base_url}", parse)
+        return self._retry.ask(url, f"{operation}{about} from {self.base_url}", parse)
 
 
 def _bytes_in_url(address: str) -> int:
@@ -359,12 +368,12 @@ def _bytes_in_url(address: str) -> int:
 
 
 def _checked_key(text: str, site: Site) -> Key:
-    """Check a key before it meets code that would quote it in an error."""
+    """Check a key here, because other code would quote it in its errors."""
     if not isinstance(text, str):
-        raise TypeError(f"api_key is text, not {type(text).__name__}")
+        raise TypeError(f"api_key is a str, not {type(text).__name__}")
     key = Key(text.strip())
     if not re.fullmatch(r"[A-Za-z0-9_-]+", key):
-        raise ValueError("api_key consists of letters, digits, - and _ (it is not shown here)")
+        raise ValueError("api_key may contain letters, digits, - and _ only (not shown here)")
     if not site.keeps_secrets:
         raise ValueError(f"a key is not sent without encryption: use https, not {site.url}")
     return key
@@ -372,19 +381,19 @@ def _checked_key(text: str, site: Site) -> Key:
 
 def _checked_addresses(addresses: Sequence[str]) -> Sequence[str]:
     if isinstance(addresses, str | bytes) or not isinstance(addresses, Sequence):
-        raise TypeError(f"addresses is a list of texts, not {type(addresses).__name__}")
+        raise TypeError(f"addresses is a list of str, not {type(addresses).__name__}")
     if not addresses:
         raise ValueError("addresses is empty")
     for position, address in enumerate(addresses, 1):
         name = f"address {position} of {len(addresses)}"
         if not isinstance(address, str):
-            raise TypeError(f"{name} is text, not {type(address).__name__}")
-        # An empty one makes the deployed service answer with accounts of its choice, a comma
-        # splits one into two.
+            raise TypeError(f"{name} is a str, not {type(address).__name__}")
+        # For an empty address the deployed service answers with arbitrary accounts; it splits an
+        # address at a comma into two.
         if not re.fullmatch(r"[!-+\--~]+", address):
             raise ValueError(
-                f"{name}, {shorten(address)}, is empty or holds what no address does: a space, "
-                "a comma or something outside ASCII"
+                f"{name}, {shorten(address)}, is empty or contains a character that no address "
+                "has: a space, a comma, or one outside ASCII"
             )
     return list(addresses)
 
@@ -400,12 +409,12 @@ def _positive(value: float, name: str, *, most: float = 10.0**6) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} is a number, not {type(value).__name__}")
     if not 0 < value <= most:
-        raise ValueError(f"{name} is over 0 and at most {most:g}, not {value:g}")
+        raise ValueError(f"{name} is greater than 0 and at most {most:g}, not {value:g}")
     return float(value)
 
 
 def _version() -> str:
     try:
         return version("tonframes")
-    except PackageNotFoundError:  # run from its source, without an installation
+    except PackageNotFoundError:  # run from source, not installed
         return "unknown"

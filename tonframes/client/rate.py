@@ -1,26 +1,26 @@
-"""When to send: one pace for all threads of a client, on a clock that nobody sets."""
+"""Limit the rate of requests: one limit for all threads of a client, on a monotonic clock."""
 
 from __future__ import annotations
 
 import time
 from threading import Event, Lock
 
-#: Waits are cut into slices of this many seconds, so that Ctrl-C comes through on Windows, where a
-#: longer wait is not interrupted, and closing a client wakes its other threads.
+#: A wait is split into slices of this many seconds. Ctrl-C does not interrupt a wait on Windows,
+#: so it takes effect between two slices; the same holds for closing a client in another thread.
 SLICE = 0.2
-#: Requests are spaced this much wider than the limit demands, because two requests may come
-#: closer together on their way than they left.
+#: Requests are spaced this much wider than the limit requires, because two requests may arrive
+#: closer together than they were sent.
 MARGIN = 1.05
-#: However often the service says 429, the pace falls no further than to this part of the limit.
+#: Repeated answers of 429 widen the spacing to at most this many times that of the limit.
 SLOWEST = 8.0
 
 
 class StoppedError(Exception):
-    """The clock was stopped while somebody was waiting."""
+    """The clock was stopped during a wait."""
 
 
 class Clock:
-    """Monotonic seconds: setting the computer's clock neither shortens nor lengthens a wait.
+    """Monotonic seconds: changing the computer's clock does not change a wait.
 
     Examples
     --------
@@ -40,7 +40,7 @@ class Clock:
         return self._stopped.is_set()
 
     def now(self) -> float:
-        """Tell the seconds since some moment in the past."""
+        """Return the seconds since an arbitrary moment in the past."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
@@ -51,28 +51,28 @@ class Clock:
                 raise StoppedError
 
     def stop(self) -> None:
-        """Wake everybody who waits, for good."""
+        """End all waits, now and from now on."""
         self._stopped.set()
 
 
 class Rate:
-    """Let requests through one by one, so that no second sees more of them than `rate`.
+    """Let requests through one by one, at most `rate` in a second.
 
-    Requests are spaced evenly, never saved up: a pause earns no burst. `slow_down`, called when
-    the service says 429, doubles the spacing (to at most `SLOWEST` times); `recover`, called
-    when it answers, takes a tenth of that back.
+    Requests are spaced evenly; a burst after a pause is not allowed. `slow_down`, called after a
+    429, doubles the spacing (to at most `SLOWEST` times); `recover`, called after a success,
+    reduces it by a tenth, down to that of the limit.
 
     Parameters
     ----------
     rate
         Requests per second; infinite for no limit.
     clock
-        The clock that is waited on.
+        The clock used for waiting.
 
     Examples
     --------
-    >>> pace = Rate(50, Clock())
-    >>> sum(pace.take_turn() for _ in range(3)) > 2 / 50
+    >>> rate = Rate(50, Clock())
+    >>> sum(rate.take_turn() for _ in range(3)) > 2 / 50
     True
     """
 
@@ -85,10 +85,10 @@ class Rate:
         self._state = Lock()
 
     def take_turn(self) -> float:
-        """Wait until a request may be sent; return the seconds this took."""
+        """Wait until a request may be sent, and return the seconds waited."""
         came = self._clock.now()
-        # Whoever is next waits with the lock in hand and the others queue behind. Turns given
-        # out in advance would let a thread that wakes late come too close to its successor.
+        # The next thread waits while it holds the lock; the others queue for the lock. If turns
+        # were assigned in advance, a thread that wakes up late could send too close to the next.
         with self._turn:
             while (left := max(self._next, self._resumes) - self._clock.now()) > 0:
                 self._clock.sleep(left)
@@ -97,12 +97,12 @@ class Rate:
         return now - came
 
     def slow_down(self, seconds: float = 0.0) -> None:
-        """Send more slowly from now on, and nothing at all for so many seconds."""
+        """Double the spacing, and send nothing for a number of seconds."""
         with self._state:
             self._slowness = min(2 * self._slowness, SLOWEST)
             self._resumes = max(self._resumes, self._clock.now() + seconds)
 
     def recover(self) -> None:
-        """Come a step closer to the full pace."""
+        """Reduce the spacing by a tenth, down to that of the limit."""
         with self._state:
             self._slowness = max(0.9 * self._slowness, 1.0)

@@ -1,20 +1,20 @@
-"""The loop around a request: it ends with a value, or with an error that says why.
+"""Repeat a request until it returns a value or an error that cannot be retried.
 
-A public service drops connections, limits the rate, shows HTML when it is ill and cuts bodies
-short under status 200. So one loop goes around all of a request (the exchange, the status, the
-body and the caller's `parse`) and asks again while that can help:
+A public service drops connections, limits the rate, answers with HTML when it has problems, and
+truncates answers of status 200. So one loop covers the whole request (the exchange, the status,
+the content and the caller's `parse`) and sends it again while that can help:
 
 ===================================================  =============================================
-what came                                            what is done
+answer                                               action
 ===================================================  =============================================
-no answer, or a part of one; 408, 425, 429, 5xx;     asked again until the deadline
-422 with a text about the database; 200 with HTML
-or without a body
-200 that `parse` refuses; 2xx; a 404 that the        asked again, `DOUBTS` times altogether
+none, or a part of one; 408, 425, 429, 5xx; 422      repeat until the deadline
+with a text about the database; 200 with HTML or
+without content
+200 that `parse` refuses; other 2xx; a 404 that the  repeat, at most `DOUBTS` attempts
 service did not write
-404 that it wrote: nothing there, or not yet         an error at once, `status` 404, `retryable`
-3xx; other 4xx; 5xx with a text about the            an error at once
-arguments; a body too large
+404 that it wrote: nothing there, or not yet         raise an error, `status` 404, `retryable`
+3xx; other 4xx; 5xx with a text about the            raise an error
+arguments; an answer that is too large
 ===================================================  =============================================
 """
 
@@ -39,24 +39,24 @@ T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
-#: How often a body that cannot be used is fetched before it is taken for what the service says.
+#: Attempts at an answer that cannot be used, until it is taken as the service's final answer.
 DOUBTS = 6
-#: Bound of the wait between two attempts, but for what Retry-After asks.
+#: Longest wait between two attempts, unless Retry-After asks for more.
 LONGEST_BACKOFF = 30.0
-#: First wait between two attempts at a service without a limit of its rate.
+#: First wait between two attempts if the service has no rate limit.
 SHORTEST_BACKOFF = 0.05
-#: Longest wait that Retry-After is granted.
+#: Longest wait that is accepted from Retry-After.
 LONGEST_RETRY_AFTER = 120.0
-#: Characters of what the service said that a message quotes.
+#: Longest quotation of the service's text in a message, in characters.
 QUOTED = 200
 
 
 class TooLongError(RequestError):
-    """The URL was too long for the service or for what stands before it."""
+    """The URL was too long for the service, or for a gateway before it."""
 
 
 class Key(str):
-    """A key that logs and debuggers do not print; only the wire gets its letters.
+    """An API key that logs and debuggers do not print; only the HTTP header contains it.
 
     Examples
     --------
@@ -74,18 +74,18 @@ class Key(str):
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a client did so far; seconds are summed over threads.
+    """What a client has done so far; seconds are summed over threads.
 
     Attributes
     ----------
     requests
         Requests sent.
     retries
-        Those of them that repeated another.
+        Requests among them that repeated another one.
     seconds_paced
-        Spent waiting for a turn at the client's pace.
+        Seconds waited for the rate limit.
     seconds_waited
-        Spent waiting after a failure.
+        Seconds waited after failures.
     """
 
     requests: int = 0
@@ -95,7 +95,7 @@ class Statistics:
 
 
 class Retry:
-    """Pursues the answers of one service, from any number of threads, at one pace.
+    """Sends requests to one service and repeats them; threads share one rate limit.
 
     Parameters
     ----------
@@ -104,13 +104,14 @@ class Retry:
     headers
         Sent with every request.
     key
-        The key among the headers, to be cut out of what the service says.
+        The key in the headers. Error messages show it as `***` if the service quotes it.
     rate
         Requests per second, retries included.
     timeout
-        Seconds that connecting may take, and that an answer may pause.
+        Longest time to connect, and longest pause within an answer, in seconds.
     deadline
-        Seconds that all attempts and waits of a request may take, but for those for a turn.
+        Longest time for all attempts of a request and the waits between them, in seconds; waits
+        for the rate limit are not counted.
     """
 
     def __init__(
@@ -126,76 +127,76 @@ class Retry:
         self._key = key
         self._timeout = timeout
         self.deadline = deadline
-        # An answer that drips must leave time for another attempt.
+        # A very slow answer must leave time for another attempt.
         self._longest_attempt = max(timeout, deadline / 3)
         self._first_backoff = max(1 / rate, SHORTEST_BACKOFF)
         self._clock = Clock()
-        self._pace = Rate(rate, self._clock)
+        self._rate = Rate(rate, self._clock)
         self._transport = Transport(site, headers, stopped=lambda: self._clock.stopped)
         self._counting = Lock()
         self.statistics = Statistics()
 
     def ask(self, url: str, question: str, parse: Callable[[bytes], T]) -> T:
-        """Ask until there is a value, or no hope or no time for one.
+        """Send a request until it returns a value, cannot succeed, or the deadline is over.
 
         Parameters
         ----------
         url
-            What is asked for.
+            The URL to get.
         question
-            The same for people: the beginning of every error.
+            The request in words: every error message begins with it.
         parse
-            Turns the body of an answer into the value, or raises a `TonframesError`.
+            Turns the content of an answer into the value, or raises a `TonframesError`.
         """
         try:
-            outcome = self._pursue(url, question, parse)
+            outcome = self._repeat(url, question, parse)
         except StoppedError:
             outcome = _Error(RequestError(f"{question}: the client was closed", retryable=True))
-        # Raised outside of any handler, the error drags no other behind it, nor its frames.
+        # Raised outside of any `except` block, the error has no other error as its context.
         if isinstance(outcome, _Error):
             raise outcome.error
         return outcome
 
     def wait(self, seconds: float) -> None:
-        """Wait; closing ends it in a `RequestError`."""
+        """Wait; raise a `RequestError` as soon as the client is closed."""
         try:
             self._clock.sleep(seconds)
         except StoppedError:
             raise RequestError("the client was closed", retryable=True) from None
 
     def close(self) -> None:
-        """Close the connections, and end what is under way in other threads."""
+        """Close the connections, and end the requests of other threads."""
         self._clock.stop()
         self._transport.close()
 
-    def _pursue(self, url: str, question: str, parse: Callable[[bytes], T]) -> T | _Error:
+    def _repeat(self, url: str, question: str, parse: Callable[[bytes], T]) -> T | _Error:
         clock = self._clock
         began = clock.now()
-        # The last wait is cut so that another attempt fits before the deadline.
+        # The last wait is shortened so that one more attempt fits before the deadline.
         ends, reserve = began + self.deadline, min(self._timeout, self.deadline / 4)
         attempt, doubts, waited = 0, 0, 0.0
         while True:
             attempt += 1
-            paced = self._pace.take_turn()
-            # That many threads queue for a turn is no failing of the service.
+            paced = self._rate.take_turn()
+            # A queue of many threads is not the service's fault: it does not use up the deadline.
             ends += paced
             self._count(requests=1, retries=int(attempt > 1), seconds_paced=paced)
             outcome = self._attempt(url, parse, ends - clock.now())
             if not isinstance(outcome, Failure):
-                self._pace.recover()
+                self._rate.recover()
                 return outcome
             left = ends - reserve - clock.now()
             asked = min(outcome.retry_after, LONGEST_RETRY_AFTER)
             wait = max(0.0, min(max(asked, self._backoff(attempt)), left))
             if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
-                # What Retry-After says holds for everybody who uses the key.
-                self._pace.slow_down(min(asked, wait))
+                # Retry-After applies to all threads that use the key.
+                self._rate.slow_down(min(asked, wait))
             doubts += outcome.verdict is Verdict.DOUBTFUL
             may_help = outcome.verdict in {Verdict.PASSING, Verdict.DOUBTFUL}
             if not may_help or doubts == DOUBTS or left <= 0:
                 effort = f"{attempt} attempt{'s' * (attempt > 1)} in {clock.now() - began:.1f} s"
                 if waited:
-                    effort += f", {waited:.1f} s of it waiting"
+                    effort += f", {waited:.1f} s of them waiting"
                 return _Error(self._error(question, outcome, effort))
             _log.info("%s: %s; asking again in %.1f s", question, self._say(outcome), wait)
             clock.sleep(wait)
@@ -216,18 +217,18 @@ class Retry:
         if failure is not None:
             return failure
         try:
-            return parse(answer.body)
+            return parse(answer.content)
         except TonframesError as error:
             return Failure(Verdict.DOUBTFUL, str(error), answer.status, cause=error)
 
     def _backoff(self, attempt: int) -> float:
-        """Choose a wait: the first one, and a part by chance of a bound that doubles."""
+        """Return a wait: the shortest one plus a random part of a bound that doubles."""
         bound = min(self._first_backoff * 2**attempt, LONGEST_BACKOFF)
-        spread = random.uniform(0, bound)  # noqa: S311 (chance keeps threads apart, no secrets)
+        spread = random.uniform(0, bound)  # noqa: S311 (jitter, not a secret)
         return self._first_backoff + spread
 
     def _say(self, failure: Failure) -> str:
-        """Word a failure: in one line, cut, and without the key, should the service quote it."""
+        """Return a failure as text: on one line, shortened, and without the key."""
         said = failure.reason if self._key is None else failure.reason.replace(self._key, "***")
         said = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in said)
         said = said if len(said) <= QUOTED else said[: QUOTED - 1] + "…"
@@ -240,15 +241,15 @@ class Retry:
         message = f"{question}: {self._say(failure)}; {effort}"
         if failure.retry_after > LONGEST_RETRY_AFTER:
             message += (
-                f"; the service asked to wait {failure.retry_after:.0f} s, of which "
-                f"{LONGEST_RETRY_AFTER:.0f} s at most are granted"
+                f"; the service asked to wait {failure.retry_after:.0f} s, but at most "
+                f"{LONGEST_RETRY_AFTER:.0f} s are accepted"
             )
         hint = failure.hint
         if failure.status == HTTPStatus.TOO_MANY_REQUESTS:
             hint = (
                 "pass api_key for a higher limit"
                 if self._key is None
-                else "lower requests_per_second: the keys of a plan share its limit"
+                else "lower requests_per_second: all keys of a plan share its limit"
             )
         if hint:
             message += f"; {hint}"
@@ -265,6 +266,6 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class _Error:
-    """An error on its way out of the loop, to be told from a value."""
+    """An error returned by the loop, so that it differs from any value."""
 
     error: TonframesError

@@ -1,8 +1,8 @@
-"""One exchange over HTTP: a status, headers and a body within bounds of time and size.
+"""One HTTP exchange: a status, headers and content, limited in time and size.
 
-This works on the layer below `requests.Session`, because a session does what must not happen
-here: it takes credentials from `.netrc`, keeps cookies, and follows redirects with every header
-but `Authorization`, so that a key in `X-API-Key` would go wherever the service points.
+This uses the layer below `requests.Session`. A session reads credentials from `.netrc`, keeps
+cookies, and follows redirects with every header except `Authorization`: it would send a key in
+`X-API-Key` to any host that the service names.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
     from urllib3.connectionpool import HTTPConnectionPool
 
-#: Bytes that an answer may have after decompression. A full page of 1000 transactions has about 5
-#: million; a gzip body of one megabyte can hold a thousand.
-LARGEST_BODY = 64 * 2**20
-#: Bytes read of the body of an answer other than 200: a message, or the page of a gateway.
-LARGEST_ERROR_BODY = 64 * 2**10
+#: Largest answer after decompression, in bytes. A full page of 1000 transactions has about 5
+#: million; one megabyte of gzip can decompress to a thousand million.
+LARGEST_ANSWER = 64 * 2**20
+#: Bytes read of an answer with a status other than 200: a message, or a gateway's HTML page.
+LARGEST_ERROR = 64 * 2**10
 #: Bytes read at a time.
 CHUNK = 64 * 2**10
-#: Idle connections kept open, one for each thread that may be at work.
+#: Idle connections kept open; one for each thread that sends requests.
 CONNECTIONS = 256
 
 
 class TransportError(Exception):
-    """There is no whole answer; the message says why."""
+    """There is no complete answer; the message says why."""
 
 
 class TooLargeError(Exception):
-    """The body has more bytes than are accepted."""
+    """The answer has more bytes than are accepted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where a service is, and what follows from that.
+    """The address of a service, and what follows from it.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ class Site:
 
     @classmethod
     def parse(cls, text: str) -> Site:
-        """Check an address and take it apart; what it holds is not quoted, should that be secret.
+        """Check a base URL and split it. Errors do not quote it, because it may contain a secret.
 
         Examples
         --------
@@ -80,24 +80,26 @@ class Site:
         True
         """
         if not isinstance(text, str):
-            raise TypeError(f"base_url is text, not {type(text).__name__}")
+            raise TypeError(f"base_url is a str, not {type(text).__name__}")
         try:
             parts = urlsplit(text)
             host, port = parts.hostname or "", parts.port
         except ValueError:
-            raise ValueError("base_url is no URL: its host or port cannot be read") from None
+            raise ValueError("base_url is not a URL: its host or port is invalid") from None
         if parts.scheme not in {"http", "https"}:
-            raise ValueError("base_url starts with https:// or http://")
+            raise ValueError("base_url must start with https:// or http://")
         if "@" in parts.netloc:
-            raise ValueError("base_url holds a user or password; pass a key as api_key")
+            raise ValueError("base_url contains a user name or password; pass a key as api_key")
         if re.search(r"api_?key", parts.query, re.IGNORECASE):
-            raise ValueError("base_url holds an API key, which would show in logs; pass api_key")
+            raise ValueError(
+                "base_url contains an API key, which logs would show; pass it as api_key"
+            )
         if "?" in text or "#" in text:
-            raise ValueError("base_url ends with the path, before any ? or #")
+            raise ValueError("base_url must not contain ? or #")
         if not re.fullmatch(r"[\w.-]+|[0-9a-f:.]+", host) or not re.fullmatch(
             r"[!-\[\]-~]*", parts.path
         ):
-            raise ValueError("base_url has a host, and no space or backslash in its path")
+            raise ValueError("base_url must have a host, and no space or backslash in its path")
         netloc = f"[{host}]" if ":" in host else host
         netloc += "" if port is None else f":{port}"
         path = re.sub(r"(/api/v3)?/*$", "", parts.path.rstrip("/"))
@@ -118,42 +120,42 @@ class Site:
 
     @property
     def keeps_secrets(self) -> bool:
-        """Whether a key may be sent there: nobody on the way reads it."""
+        """Whether a key may be sent: the connection is encrypted, or stays on this computer."""
         return self.url.startswith("https:") or self.is_loopback
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back, with the body decompressed."""
+    """An HTTP answer, decompressed."""
 
     status: int
     headers: Mapping[str, str]
-    body: bytes = field(repr=False)
+    content: bytes = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """How long an exchange may last, how long it may be silent, and whether to go on at all."""
+    """When an exchange must end, how long it may pause, and whether the client was closed."""
 
     ends: float
     silence: float
     stopped: Callable[[], bool]
 
 
-_bounds: ContextVar[_Bounds] = ContextVar("bounds of the exchange under way in this thread")
+_bounds: ContextVar[_Bounds] = ContextVar("bounds of the current exchange of this thread")
 
 
 class _BoundedSocket(io.RawIOBase):
     """Reads a socket within the bounds of the exchange.
 
-    The timeout of a socket binds one `recv` only: a service that sends a byte a second, in the
-    headers or in the body, is never late. So the bounds are checked around every `recv`, and
-    each waits no longer than a slice.
+    The timeout of a socket limits a single `recv`: a service that sends one byte a second, in the
+    headers or in the content, never exceeds it. So the bounds are checked around every `recv`, and
+    none waits longer than a slice.
     """
 
     def __init__(self, sock: socket.socket, file: io.RawIOBase) -> None:
         self._socket = sock
-        self._file = file  # holds the socket open until it is closed itself
+        self._file = file  # keeps the socket open until this file is closed
 
     def readable(self) -> bool:
         return True
@@ -183,7 +185,7 @@ class _BoundedSocket(io.RawIOBase):
 class _BoundedResponse(HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
-        # CPython's http.client reads everything, status line to body, from the file `fp`.
+        # CPython's http.client reads the whole answer, from the status line on, from `fp`.
         self.fp = io.BufferedReader(_BoundedSocket(sock, self.fp.detach()), CHUNK)
 
 
@@ -214,12 +216,12 @@ class Transport:
     Parameters
     ----------
     site
-        Where the service is. The environment's proxies are used, but not on the way to this
-        computer itself.
+        The address of the service. The environment's proxies are used, except for loopback
+        addresses.
     headers
         Sent with every request.
     stopped
-        Asked while an answer is awaited; once true, the exchange ends within a slice.
+        Called while waiting for an answer; when it returns True, the exchange ends within a slice.
     """
 
     def __init__(
@@ -228,30 +230,30 @@ class Transport:
         self._headers = dict(headers)
         self._stopped = stopped
         self._proxies = {} if site.is_loopback else get_environ_proxies(site.url)
-        # The two variables by which requests and curl are told of a company's own authority.
+        # The variables with which requests and curl are configured for a company's certificates.
         bundle = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")
         self._verify: bool | str = bundle or True
         self._adapter = _Adapter(pool_connections=4, pool_maxsize=CONNECTIONS)
 
     def get(self, url: str, *, seconds: float, silence: float) -> Answer:
-        """Send one GET request and read the answer to its end.
+        """Send one GET request and return the whole answer.
 
-        Only name resolution is outside the bounds, and connecting to a host of several addresses,
-        where `silence` binds each of them.
+        Two things are not limited: name resolution, and connecting to a host with several
+        addresses, where `silence` limits each of them.
 
         Parameters
         ----------
         seconds
-            How long the exchange may last.
+            Longest time for the exchange.
         silence
-            How long connecting, or the next byte, may take.
+            Longest time to connect, and longest wait for the next byte, in seconds.
 
         Raises
         ------
         TransportError
-            There is no answer, or it broke off, or a bound was met.
+            There is no answer, it is incomplete, or it took too long.
         TooLargeError
-            The body is larger than `LARGEST_BODY`.
+            The answer is larger than `LARGEST_ANSWER`.
         """
         silence = min(silence, seconds)
         bounds = _bounds.set(_Bounds(time.monotonic() + seconds, silence, self._stopped))
@@ -260,9 +262,9 @@ class Transport:
             with self._adapter.send(
                 request, stream=True, timeout=silence, verify=self._verify, proxies=self._proxies
             ) as response:
-                return Answer(response.status_code, response.headers, _body(response))
-        # Not all that urllib3 and http.client raise is translated by requests. ValueError is what
-        # the line of a chunk's length gives when it is no number.
+                return Answer(response.status_code, response.headers, _content(response))
+        # requests does not translate all errors of urllib3 and http.client. ValueError is raised
+        # for a chunk whose length is not a number.
         except (
             requests.RequestException,
             urllib3.exceptions.HTTPError,
@@ -279,22 +281,24 @@ class Transport:
         self._adapter.close()
 
 
-def _body(response: requests.Response) -> bytes:
-    """Read the body: whole and not too large when it is an answer, its beginning otherwise."""
+def _content(response: requests.Response) -> bytes:
+    """Return the whole content of an answer of status 200, or the beginning of any other."""
     chunks = []
     size = 0
     for chunk in response.iter_content(CHUNK):
         chunks.append(chunk)
         size += len(chunk)
-        if response.status_code != HTTPStatus.OK and size >= LARGEST_ERROR_BODY:
+        if response.status_code != HTTPStatus.OK and size >= LARGEST_ERROR:
             break
-        if size > LARGEST_BODY:
-            raise TooLargeError(f"a body of more than {LARGEST_BODY} bytes after decompression")
+        if size > LARGEST_ANSWER:
+            raise TooLargeError(
+                f"an answer of more than {LARGEST_ANSWER} bytes after decompression"
+            )
     return b"".join(chunks)
 
 
 def _reason(error: BaseException) -> str:
-    """Name the innermost cause; the layers around it repeat the URL at length.
+    """Return the innermost cause; the errors around it repeat the long URL.
 
     Examples
     --------
@@ -305,7 +309,7 @@ def _reason(error: BaseException) -> str:
         causes = (error.__cause__, getattr(error, "reason", None), *error.args)
         inner = next((cause for cause in causes if isinstance(cause, BaseException)), None)
         if inner is None:
-            # urllib3 begins with the connection, `HTTPConnection(host='…', port=80): `.
+            # A text of urllib3 begins with `HTTPConnection(host='…', port=80): `.
             text = re.sub(r"^\w+\(host=.*?\): ", "", str(error))
             return f"{type(error).__name__}: {text}"
         error = inner

@@ -14,7 +14,13 @@ from tonframes.addresses import to_raw
 from tonframes.errors import DecodeError, MissingError, TonframesError, shorten
 from tonframes.fetch.network import claim
 from tonframes.fetch.progress import progress as shown
-from tonframes.fetch.resolve import DEFAULT, Asked, Where, asking, place_of
+from tonframes.fetch.resolve import (
+    DEFAULT,
+    ClientOption,
+    StoreOption,
+    resolve_client,
+    resolve_store,
+)
 from tonframes.frames import Accounts
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import fit, latest, stamped, with_columns
@@ -36,8 +42,8 @@ def fetch_accounts(
     *,
     include_boc: bool = True,
     max_age: str | timedelta | None = None,
-    client: Asked = None,
-    store: Where = DEFAULT,
+    client: ClientOption = None,
+    store: StoreOption = DEFAULT,
     progress: bool | None = None,
 ) -> Accounts:
     """Fetch the present states of any number of accounts.
@@ -77,8 +83,8 @@ def fetch_accounts(
     [True, False]
     """
     wanted = _raw(addresses)
-    with asking(client) as (asked, service):
-        place = place_of(store, service)
+    with resolve_client(client) as (asked, service):
+        place = resolve_store(store, service)
         if place is not None and asked is not None:
             claim(place, asked)
             place.verify_snapshots()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonframes.client import MOST_ROWS
 from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError, shorten
-from tonframes.fetch.network import info
+from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proof import BrokenError, Link, Tips, imbalance, links, tips
 from tonframes.wire import pages, schema
 
@@ -30,7 +30,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
+class BlockPages:
     """What a service says of one masterchain block."""
 
     seqno: int
@@ -48,7 +48,7 @@ class _EndlessError(Exception):
     """Pages follow one another and bring nothing new."""
 
 
-def fetch_seqno(client: Client, seqno: int) -> Fetched:
+def fetch_block(client: Client, seqno: int) -> BlockPages:
     """Fetch all pages of one masterchain block, again while they do not add up.
 
     Raises
@@ -104,7 +104,7 @@ def wait_before(client: Client, attempt: int) -> float:
     return seconds
 
 
-def _fault(fetched: Fetched) -> str:
+def _fault(fetched: BlockPages) -> str:
     """Say what does not fit in one masterchain block, "" if all does."""
     try:
         pages.check_doubles(fetched.pages)
@@ -116,12 +116,12 @@ def _fault(fetched: Fetched) -> str:
     return imbalance(fetched.blocks, hashes, fetched.seqno)
 
 
-def _fetch(client: Client, seqno: int) -> Fetched:
+def _fetch(client: Client, seqno: int) -> BlockPages:
     first = list(_pages(client.masterchain_block_shards, seqno, "transactions", "blocks"))
     if first[0].body.blocks is None:
-        return Fetched(seqno, first, None)
+        return BlockPages(seqno, first, None)
     rest = _pages(client.transactions_by_masterchain_block, seqno, "transactions")
-    return Fetched(seqno, [*first, *rest], list(links(first).values()))
+    return BlockPages(seqno, [*first, *rest], list(links(first).values()))
 
 
 def _pages(operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
@@ -171,7 +171,7 @@ def _absence(client: Client, seqno: int, error: RequestError) -> str:
     A service indexes several blocks at once: one may be absent while later ones are there.
     """
     try:
-        held = info(client)
+        held = masterchain_info(client)
     except TonframesError:
         raise error from None
     if seqno > held.last.seqno:

@@ -11,11 +11,19 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from tonframes.errors import IncompleteError, MissingError, TonframesError
-from tonframes.fetch.block import Fetched, fetch_seqno
+from tonframes.fetch.block import BlockPages, fetch_block
 from tonframes.fetch.network import claim
 from tonframes.fetch.progress import progress as shown
-from tonframes.fetch.proving import Growing, Part
-from tonframes.fetch.resolve import DEFAULT, Asked, Seqnos, Where, asked_for, asking, place_of
+from tonframes.fetch.proving import Proven, Unproven
+from tonframes.fetch.resolve import (
+    DEFAULT,
+    ClientOption,
+    Seqnos,
+    StoreOption,
+    resolve_client,
+    resolve_seqnos,
+    resolve_store,
+)
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
 from tonframes.store import SPAN, Store, blocks_of, read_blocks
@@ -40,8 +48,8 @@ OLDEST = 30.0
 def fetch_blocks(
     seqnos: Seqnos,
     *,
-    client: Asked = None,
-    store: Where = DEFAULT,
+    client: ClientOption = None,
+    store: StoreOption = DEFAULT,
     progress: bool | None = None,
 ) -> Blocks:
     """Fetch the transactions that masterchain blocks commit; only those the store lacks.
@@ -89,15 +97,15 @@ def fetch_blocks(
     >>> blocks.seqnos
     (range(90000000, 90000003),)
     """
-    wanted = asked_for(seqnos)
-    with asking(client) as (asked, service):
-        place = place_of(store, service)
+    wanted = resolve_seqnos(seqnos)
+    with resolve_client(client) as (asked, service):
+        place = resolve_store(store, service)
         if asked is None:
             return _held(place, wanted)
         if place is not None:
             claim(place, asked)
             place.verify(wanted)
-        parts: list[Part] = []
+        parts: list[Proven] = []
         try:
             for part in fetch_missing(asked, place, wanted, progress=progress):
                 parts += [part] if place is None else []
@@ -109,7 +117,7 @@ def fetch_blocks(
 
 def fetch_missing(
     client: Client, store: Store | None, wanted: tuple[range, ...], *, progress: bool | None
-) -> Iterator[Part]:
+) -> Iterator[Proven]:
     """Fetch and commit what a store lacks, part by part; each is given after its commit.
 
     Raises
@@ -133,16 +141,16 @@ def fetch_missing(
 
 def _fetch_run(
     client: Client, run: range, bar: Progress, failures: list[IncompleteError]
-) -> Iterator[Part]:
-    part = Growing(client, run.start)
+) -> Iterator[Proven]:
+    part = Unproven(client, run.start)
     done = 0
     for seqno, future in _ahead(client, run):
         try:
             fetched = future.result()
         except IncompleteError as error:
             failures.append(error)
-            yield from part.proven(failures)
-            part = Growing(client, seqno + 1)
+            yield from part.prove(failures)
+            part = Unproven(client, seqno + 1)
             continue
         except TonframesError:
             yield from _rescued(part)
@@ -158,21 +166,21 @@ def _fetch_run(
         )
         old = time.monotonic() - part.began >= OLDEST
         if (seqno + 1) % SPAN == 0 or part.transactions >= LARGEST or old:
-            yield from part.proven(failures)
-            part = Growing(client, seqno + 1, part.after)
-    yield from part.proven(failures)
+            yield from part.prove(failures)
+            part = Unproven(client, seqno + 1, part.after)
+    yield from part.prove(failures)
 
 
-_Task = tuple[int, "Future[Fetched]"]
+_Task = tuple[int, "Future[BlockPages]"]
 
 
-def _rescued(part: Growing) -> Iterator[Part]:
+def _rescued(part: Unproven) -> Iterator[Proven]:
     """Prove what has come before an error, if the service still answers that much."""
     with suppress(TonframesError):
-        yield from part.proven([])
+        yield from part.prove([])
 
 
-def _ahead(client: Client, seqnos: range) -> Iterator[tuple[int, Future[Fetched]]]:
+def _ahead(client: Client, seqnos: range) -> Iterator[tuple[int, Future[BlockPages]]]:
     """Ask for masterchain blocks in threads, and give them in order.
 
     The network, and the decoding of JSON, which holds the interpreter, take turns this way. The
@@ -203,7 +211,7 @@ def _work(client: Client, tasks: SimpleQueue[_Task | None]) -> None:
         seqno, future = task
         if future.set_running_or_notify_cancel():
             try:
-                future.set_result(fetch_seqno(client, seqno))
+                future.set_result(fetch_block(client, seqno))
             except BaseException as error:  # noqa: BLE001 - raised where it is waited for
                 future.set_exception(error)
 
@@ -212,7 +220,7 @@ def _work(client: Client, tasks: SimpleQueue[_Task | None]) -> None:
 
 
 def _blocks(
-    store: Store | None, wanted: tuple[range, ...], parts: list[Part], service: str
+    store: Store | None, wanted: tuple[range, ...], parts: list[Proven], service: str
 ) -> Blocks:
     if store is not None:
         return blocks_of(store, wanted)
@@ -223,7 +231,7 @@ def _tell(
     error: TonframesError,
     store: Store | None,
     wanted: tuple[range, ...],
-    parts: list[Part],
+    parts: list[Proven],
     service: str,
 ) -> None:
     """Say in an error what is there, what is not, and how to go on."""

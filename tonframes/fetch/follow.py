@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 from tonframes.errors import IncompleteError, MissingError, RequestError, shorten
 from tonframes.fetch.blocks import fetch_missing
-from tonframes.fetch.network import claim, info
-from tonframes.fetch.resolve import DEFAULT, Asked, Where, asking, place_of
+from tonframes.fetch.network import claim, masterchain_info
+from tonframes.fetch.resolve import (
+    DEFAULT,
+    ClientOption,
+    StoreOption,
+    resolve_client,
+    resolve_store,
+)
 from tonframes.frames import Blocks
 from tonframes.store import SPAN, blocks_of
 
@@ -23,7 +29,7 @@ POLL = 1.0
 
 
 def follow_blocks(
-    start: int | None = None, *, client: Asked = None, store: Where = DEFAULT
+    start: int | None = None, *, client: ClientOption = None, store: StoreOption = DEFAULT
 ) -> Iterator[Blocks]:
     """Fetch masterchain blocks as they become provable, for ever.
 
@@ -57,13 +63,13 @@ def follow_blocks(
     """
     if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
         raise TypeError(f"start is an int, not {shorten(start)}")
-    with asking(client) as (asked, service):
+    with resolve_client(client) as (asked, service):
         if asked is None:
             raise MissingError("there is nothing to follow offline")
-        place = place_of(store, service)
+        place = resolve_store(store, service)
         if place is not None:
             claim(place, asked)
-        following = info(asked).last.seqno if start is None else start
+        following = masterchain_info(asked).last.seqno if start is None else start
         while True:
             for blocks in _next(asked, place, following):
                 following = blocks.seqnos[-1].stop
@@ -73,7 +79,7 @@ def follow_blocks(
 def _next(client: Client, store: Store | None, start: int) -> Iterator[Blocks]:
     """Give what can be proven from a seqno on up to the next file, or wait a moment for it."""
     try:
-        last = info(client).last.seqno
+        last = masterchain_info(client).last.seqno
         wanted = range(start, min(last + 1, (start // SPAN + 1) * SPAN))
         held = _held(store, wanted)
         if held and store is not None:

@@ -21,7 +21,7 @@ REPEATED, PAUSE = 2, 0.2
 _NETWORKS = {-239: "mainnet", -3: "testnet"}
 
 
-class Known(msgspec.Struct):
+class MasterchainBlock(msgspec.Struct):
     """A masterchain block, as far as one needs to know it to find one's way."""
 
     seqno: int
@@ -29,17 +29,17 @@ class Known(msgspec.Struct):
     global_id: int | None = None
 
 
-class Info(msgspec.Struct):
+class MasterchainInfo(msgspec.Struct):
     """The last and the first masterchain block that a service holds."""
 
-    last: Known
-    first: Known | None = None
+    last: MasterchainBlock
+    first: MasterchainBlock | None = None
 
 
-_decode_info = msgspec.json.Decoder(Info).decode
+_decode_info = msgspec.json.Decoder(MasterchainInfo).decode
 
 
-def info(client: Client) -> Info:
+def masterchain_info(client: Client) -> MasterchainInfo:
     """Ask which masterchain blocks the service holds.
 
     A 404 is believed only when it is repeated: deployed services also answer so when their
@@ -55,7 +55,7 @@ def info(client: Client) -> Info:
     return client.masterchain_info(_info)
 
 
-def _info(body: bytes) -> Info:
+def _info(body: bytes) -> MasterchainInfo:
     try:
         return _decode_info(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -75,7 +75,7 @@ def _network(client: Client, store: Store) -> str:
         return store.network
     network = None
     try:
-        network = info(client).last.global_id
+        network = masterchain_info(client).last.global_id
     except RequestError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tonframes.fetch.resolve import DEFAULT, Asked, Seqnos, Where, asked_for, asking, place_of
+from tonframes.fetch.resolve import (
+    DEFAULT,
+    ClientOption,
+    Seqnos,
+    StoreOption,
+    resolve_client,
+    resolve_seqnos,
+    resolve_store,
+)
 from tonframes.seqnos import spell, subtract
 from tonframes.store import SPAN
 
@@ -58,7 +66,9 @@ class Plan:
         return f"<p>{html.escape(str(self))}</p>"
 
 
-def plan_blocks(seqnos: Seqnos, *, client: Asked = None, store: Where = DEFAULT) -> Plan:
+def plan_blocks(
+    seqnos: Seqnos, *, client: ClientOption = None, store: StoreOption = DEFAULT
+) -> Plan:
     """Say what fetching masterchain blocks would cost; sends nothing.
 
     Parameters
@@ -75,9 +85,9 @@ def plan_blocks(seqnos: Seqnos, *, client: Asked = None, store: Where = DEFAULT)
     1000 masterchain blocks, 0 of them held; to fetch: 49000000:49001000, at least 2011 requests: \
 33 min 31 s without a key, 3 min 21 s free, 1 min 20 s plus, 20 s advanced
     """
-    wanted = asked_for(seqnos)
-    with asking(client) as (_, service):
-        place = place_of(store, service)
+    wanted = resolve_seqnos(seqnos)
+    with resolve_client(client) as (_, service):
+        place = resolve_store(store, service)
     missing = wanted if place is None else place.gaps(wanted)
     ends = sum((run.stop - 1) // SPAN - run.start // SPAN + 2 for run in missing)
     network = int(place is not None and place.network is None) if missing else 0

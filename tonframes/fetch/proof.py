@@ -53,7 +53,7 @@ class Shard(NamedTuple):
         """How many of the 2^64 prefixes are its own."""
         return (self.prefix & -self.prefix) << 1
 
-    def meets(self, other: Shard) -> bool:
+    def overlaps(self, other: Shard) -> bool:
         """Whether one of the two lies within the other."""
         distance = abs(self.prefix - other.prefix)
         near = 2 * distance < max(self.width, other.width)

@@ -9,8 +9,8 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from tonframes.errors import IncompleteError, RequestError
-from tonframes.fetch.block import ATTEMPTS, Fetched, fetch_seqno, fetch_tips, wait_before
-from tonframes.fetch.network import info
+from tonframes.fetch.block import ATTEMPTS, BlockPages, fetch_block, fetch_tips, wait_before
+from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proof import BrokenError, Link, Shard, Tips, advance, compare, unlinked
 from tonframes.seqnos import spell, subtract
 from tonframes.store import within
@@ -31,7 +31,7 @@ BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class Proven:
     """Consecutive masterchain blocks that are proven to be whole."""
 
     seqnos: range
@@ -39,7 +39,7 @@ class Part:
     proof: str
 
 
-class Growing:
+class Unproven:
     """A part that is not proven yet.
 
     Blocks are kept as links of their chains; rows become tables in batches, so that of no
@@ -51,14 +51,14 @@ class Growing:
         self._start = self._stop = start
         self._before = before
         self._links: dict[int, list[Link] | None] = {}
-        self._waiting: list[Fetched] = []
+        self._waiting: list[BlockPages] = []
         self._batches: list[Tables] = []
         self._proof = ""
         self.began = time.monotonic()
         self.transactions = 0
         self.after: Tips | None = None
 
-    def add(self, fetched: Fetched) -> None:
+    def add(self, fetched: BlockPages) -> None:
         """Take the next masterchain block."""
         self._stop = fetched.seqno + 1
         self._take(fetched)
@@ -66,7 +66,7 @@ class Growing:
         if sum(one.transactions for one in self._waiting) >= BATCH:
             self._decode()
 
-    def _take(self, fetched: Fetched) -> None:
+    def _take(self, fetched: BlockPages) -> None:
         self._links[fetched.seqno] = None if fetched.blocks is None else list(fetched.blocks)
         self._waiting.append(fetched)
 
@@ -78,16 +78,16 @@ class Growing:
 
     def _replace(self, seqnos: range) -> None:
         """Fetch some of the masterchain blocks again."""
-        fresh = [fetch_seqno(self._client, seqno) for seqno in seqnos]
+        fresh = [fetch_block(self._client, seqno) for seqno in seqnos]
         self._decode()
         others = subtract([range(self._start, self._stop)], [seqnos])
         self._batches = [_only(batch, others) for batch in self._batches]
         for fetched in fresh:
             self._take(fetched)
 
-    def proven(
+    def prove(
         self, failures: list[IncompleteError], *, attempts: int = ATTEMPTS
-    ) -> Iterator[Part]:
+    ) -> Iterator[Proven]:
         """Prove the part, fetching again what does not fit; give what is proven of it."""
         if self._start == self._stop:
             return
@@ -97,7 +97,7 @@ class Growing:
             if doubt is None:
                 self._decode()
                 tables = in_order(concat(self._batches))
-                yield Part(range(self._start, self._stop), tables, self._proof)
+                yield Proven(range(self._start, self._stop), tables, self._proof)
                 return
             wait_before(self._client, attempt)
             try:
@@ -121,12 +121,12 @@ class Growing:
         suspects = [] if alone else [range(seqno, seqno + 1) for seqno in doubt.seqnos]
         sides = (range(self._start, doubt.seqnos.start), range(doubt.seqnos.stop, self._stop))
         for seqnos in (sides[0], *suspects, sides[1]):
-            yield from self._taken_out(seqnos).proven(failures, attempts=FEWER_ATTEMPTS)
+            yield from self._taken_out(seqnos).prove(failures, attempts=FEWER_ATTEMPTS)
 
-    def _taken_out(self, seqnos: range) -> Growing:
+    def _taken_out(self, seqnos: range) -> Unproven:
         """Take some of the masterchain blocks out, to be proven by themselves."""
         self._decode()
-        taken = Growing(self._client, seqnos.start)
+        taken = Unproven(self._client, seqnos.start)
         taken._stop = seqnos.stop
         taken._links = {seqno: self._links[seqno] for seqno in seqnos}
         taken._batches = [_only(batch, (seqnos,)) for batch in self._batches]
@@ -175,7 +175,7 @@ class Growing:
             except RequestError as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
-                first = info(self._client).first
+                first = masterchain_info(self._client).first
                 if first is None or first.seqno != self._start:
                     raise
                 # Where a service begins there is nothing to hold its first block against.
@@ -189,7 +189,7 @@ class Growing:
         From the one before in which the shard had a block: that one may have had another.
         """
         for earlier in range(seqno - 1, self._start, -1):
-            if any(link.shard.meets(shard) for link in self._links[earlier] or ()):
+            if any(link.shard.overlaps(shard) for link in self._links[earlier] or ()):
                 return range(earlier, seqno + 1)
         return range(self._start, seqno + 1)
 

@@ -31,8 +31,8 @@ class _Default(Enum):
 
 DEFAULT: Final = _Default.STORE
 
-Where = str | PathLike[str] | _Default | None
-Asked = Client | Literal["offline"] | None
+StoreOption = str | PathLike[str] | _Default | None
+ClientOption = Client | Literal["offline"] | None
 Seqnos = range | Iterable[int]
 
 
@@ -56,7 +56,7 @@ def default_store(service: str) -> Path:
 
 
 @contextmanager
-def asking(client: Asked) -> Iterator[tuple[Client | None, str]]:
+def resolve_client(client: ClientOption) -> Iterator[tuple[Client | None, str]]:
     """Give the client, None for offline, and the name of its service; close it if it is ours."""
     if isinstance(client, Client):
         yield client, client.base_url
@@ -67,7 +67,7 @@ def asking(client: Asked) -> Iterator[tuple[Client | None, str]]:
         yield (own if client is None else None), own.base_url
 
 
-def place_of(store: Where, service: str) -> Store | None:
+def resolve_store(store: StoreOption, service: str) -> Store | None:
     """Give the store that is meant, None for none."""
     if store is None:
         return None
@@ -76,7 +76,7 @@ def place_of(store: Where, service: str) -> Store | None:
     return Store(default_store(service) if isinstance(store, _Default) else store)
 
 
-def asked_for(seqnos: Seqnos) -> tuple[range, ...]:
+def resolve_seqnos(seqnos: Seqnos) -> tuple[range, ...]:
     """Check masterchain seqnos before anything is sent; there must be some."""
     wanted = checked(seqnos)
     if not wanted:

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import pandas as pd
 
 from tonframes.errors import DecodeError, MissingError, RequestError, shorten
-from tonframes.fetch.network import info
+from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proof import MASTERCHAIN
-from tonframes.fetch.resolve import Asked, asking
+from tonframes.fetch.resolve import ClientOption, resolve_client
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
     from tonframes.client import Client
 
 
-def seqno_at(time: datetime | pd.Timestamp | str, *, client: Asked = None) -> int:
+def seqno_at(time: datetime | pd.Timestamp | str, *, client: ClientOption = None) -> int:
     """Find the first masterchain seqno that is not before a moment.
 
     `range(seqno_at(a), seqno_at(b))` are the masterchain blocks from a on and before b. A moment
@@ -46,10 +46,10 @@ def seqno_at(time: datetime | pd.Timestamp | str, *, client: Asked = None) -> in
     90000044
     """
     moment = _moment(time)
-    with asking(client) as (asked, service):
+    with resolve_client(client) as (asked, service):
         if asked is None:
             raise MissingError("only a service knows which block is of which moment")
-        held = info(asked)
+        held = masterchain_info(asked)
         first = 1 if held.first is None else held.first.seqno
         begins, ends = _time_of(asked, first), _time_of(asked, held.last.seqno)
         if moment < begins and first > 1:

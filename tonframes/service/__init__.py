@@ -4,8 +4,8 @@
 
     server      HTTP: sockets, limits, headers; knows no operation
     dialects    operations: parameters in, objects out; two ways to answer them
-    tops        which block of each shard is the last as of a masterchain block
-    holdings    rows of a store as JSON, kept in memory for a while
+    tips        which block of each shard is the last as of a masterchain block
+    held    rows of a store as JSON, kept in memory for a while
 
 It is the mirror of the client, for working offline, for sharing a store, and for testing.
 """

@@ -41,8 +41,8 @@ class Refusal(Exception):  # noqa: N818 - not an error of ours: it becomes an an
 class Operations(ABC):
     """The operations that both dialects have, and how they answer alike."""
 
-    def __init__(self, holdings: HeldRows) -> None:
-        self.holdings = holdings
+    def __init__(self, held: HeldRows) -> None:
+        self.held = held
         self.operations: dict[str, Callable[[Query], Answer]] = {
             "accountStates": self.account_states,
             "masterchainBlockShards": self.masterchain_block_shards,
@@ -72,18 +72,18 @@ class Operations(ABC):
     def masterchain_info(self, query: Query) -> Answer:  # noqa: ARG002
         """Answer with the first and the last masterchain block."""
         # Without any, the block 0 of every network stands for both.
-        runs = self.holdings.runs() or (range(1),)
+        runs = self.held.runs() or (range(1),)
         return {
             "last": self._masterchain_block(runs[-1][-1]),
             "first": self._masterchain_block(runs[0][0]),
         }
 
     def _masterchain_block(self, seqno: int) -> Any:
-        for block in self.holdings.blocks(seqno):
+        for block in self.held.blocks(seqno):
             if block.workchain == MASTERCHAIN:
                 return block.json
-        known = reference(MASTERCHAIN, WHOLE, seqno, self.holdings.dialect)
-        network = self.holdings.network or ""
+        known = reference(MASTERCHAIN, WHOLE, seqno, self.held.dialect)
+        network = self.held.network or ""
         if network in _NETWORKS or _INTEGER.fullmatch(network):
             known["global_id"] = _NETWORKS.get(network) or int(network)
         return known
@@ -98,7 +98,7 @@ class Operations(ABC):
     def _accounts(
         self, addresses: Iterable[str] | None, query: Query, *, include_boc: bool, limit: int
     ) -> Answer:
-        accounts = self.holdings.accounts(addresses, include_boc=include_boc, limit=limit)
+        accounts = self.held.accounts(addresses, include_boc=include_boc, limit=limit)
         return {
             "accounts": list(accounts.values()),
             "address_book": self._entries("address_book", addresses or accounts, query),
@@ -108,7 +108,7 @@ class Operations(ABC):
     def _entries(self, name: str, addresses: Iterable[str | None], query: Query) -> Answer:
         if set(query.get(f"x_no_{name}", ())) & set(_TRUE):
             return {}
-        return dict(self.holdings.entries(name, addresses))
+        return dict(self.held.entries(name, addresses))
 
 
 class Specification(Operations):
@@ -131,7 +131,7 @@ class Specification(Operations):
         seqno = _whole(query, "seqno", 0)
         limit = _whole(query, "limit", 1, MOST_ROWS, default=ROWS)
         offset = _whole(query, "offset", 0, default=0)
-        rows = self.holdings.transactions(seqno)
+        rows = self.held.transactions(seqno)
         if rows is None:
             raise _not_found(f"masterchain block {seqno} not found")
         return self._transactions(rows[offset : offset + limit], query)
@@ -142,8 +142,8 @@ class Specification(Operations):
 class Service(Operations):
     """As deployed services answer: toncenter/ton-indexer, main.go and index/crud*.go."""
 
-    def __init__(self, holdings: HeldRows) -> None:
-        super().__init__(holdings)
+    def __init__(self, held: HeldRows) -> None:
+        super().__init__(held)
         self.operations["masterchainBlockShardState"] = self.masterchain_block_shard_state
 
     def account_states(self, query: Query) -> Answer:
@@ -165,7 +165,7 @@ class Service(Operations):
         """Answer with a page of blocks; not found, if there is none on it."""
         page = _Page.read(query)
         blocks = page.of(
-            self.holdings.blocks(_int32(_seqno(query))),
+            self.held.blocks(_int32(_seqno(query))),
             lambda block, sign: sign * (block.gen_utime or 0),
         )
         if not blocks:
@@ -176,7 +176,7 @@ class Service(Operations):
         """Answer with a page of transactions, newest first unless asked otherwise."""
         page = _Page.read(query)
         seqno = _int32(_seqno(query))
-        rows = self.holdings.transactions(seqno)
+        rows = self.held.transactions(seqno)
         if rows is None:
             raise _not_found(f"masterchain block {seqno} not found")
         chosen = page.of(rows, lambda row, sign: (sign * row.lt, row.account), default="desc")
@@ -184,7 +184,7 @@ class Service(Operations):
 
     def masterchain_block_shard_state(self, query: Query) -> Answer:
         """Answer with the last block of every shard, the masterchain's included."""
-        blocks = shard_state(self.holdings, _seqno(query))
+        blocks = shard_state(self.held, _seqno(query))
         if not blocks:
             raise _not_found("blocks not found")
         return {"blocks": [block.json for block in blocks]}

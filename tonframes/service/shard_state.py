@@ -28,25 +28,25 @@ REACH = 100
 _refs = msgspec.json.Decoder(list[schema.BLOCK_REF.struct] | None).decode  # type: ignore[name-defined]
 
 
-def shard_state(holdings: HeldRows, seqno: int) -> list[Block]:
+def shard_state(held: HeldRows, seqno: int) -> list[Block]:
     """Find the last block of each shard, as far as the store's blocks tell.
 
     A shard that has no new block with `seqno` is found by looking back. Where the store does not
     reach back so far, the parents of the blocks that follow are the last ones: so the state before
     the first masterchain block of a store is known as well.
     """
-    tops = _Tips()
+    tips = _Tips()
     for before in range(seqno, seqno - REACH, -1):
-        if tops.complete or holdings.run(before) is None:
+        if tips.complete or held.run(before) is None:
             break
         # Of blocks with common accounts, the later one has the higher seqno.
-        tops.take(sorted(holdings.blocks(before), key=lambda block: -block.seqno))
+        tips.take(sorted(held.blocks(before), key=lambda block: -block.seqno))
     for after in range(seqno + 1, seqno + 1 + REACH):
-        if tops.complete or holdings.run(after) is None:
+        if tips.complete or held.run(after) is None:
             break
-        for block in sorted(holdings.blocks(after), key=lambda block: block.seqno):
-            tops.take(_parents(block, seqno, holdings.dialect))
-    return sorted(tops.blocks, key=lambda block: (block.workchain, block.shard, block.seqno))
+        for block in sorted(held.blocks(after), key=lambda block: block.seqno):
+            tips.take(_parents(block, seqno, held.dialect))
+    return sorted(tips.blocks, key=lambda block: (block.workchain, block.shard, block.seqno))
 
 
 class _Tips:
