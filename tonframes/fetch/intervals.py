@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
-from tonframes.fetch.proof import Link, Shard
+from tonframes.fetch.proof import Link, Shard  # noqa: TC001 - the example of `cut` uses them
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
