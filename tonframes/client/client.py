@@ -47,6 +47,10 @@ FIRST_SECONDS = 0.2
 #: The last logical time and the last second that the service's columns hold.
 LAST_LT, LAST_UTIME = 2**63 - 1, 2**31 - 1
 
+#: Failures of the operations with windows after which they are not asked again: fewer rows are, or
+#: the service is taken not to have them.
+_OF_WINDOWS = frozenset({Verdict.SLOW, Verdict.NOT_FOUND})
+
 
 class TooManyRowsError(RequestError):
     """The service does not allow so many rows, or not in time: `Client.page_limit` has fewer."""
@@ -341,7 +345,7 @@ class Client:
             window |= {"start_lt": start_lt, "end_lt": end_lt}
             about += f", lt from {start_lt} to {end_lt}"
         return self._page(
-            "blocks", window, about, parse, limit=limit, offset=offset, divisible=True
+            "blocks", window, about, parse, limit=limit, offset=offset, final=_OF_WINDOWS
         )
 
     def transactions(
@@ -376,7 +380,7 @@ class Client:
         window = {"start_lt": start_lt, "end_lt": end_lt}
         about = f" of lt from {start_lt} to {end_lt}"
         return self._page(
-            "transactions", window, about, parse, limit=limit, offset=offset, divisible=True
+            "transactions", window, about, parse, limit=limit, offset=offset, final=_OF_WINDOWS
         )
 
     def masterchain_block_shard_state(self, seqno: int, parse: Callable[[bytes], T]) -> T:
@@ -466,7 +470,7 @@ class Client:
             parse,
             limit=limit,
             offset=offset,
-            divisible=divisible,
+            final=frozenset({Verdict.SLOW} if divisible else ()),
         )
 
     def _page(
@@ -478,19 +482,19 @@ class Client:
         *,
         limit: int,
         offset: int,
-        divisible: bool,
+        final: frozenset[Verdict],
     ) -> T:
         check_whole(limit, "limit", range(1, MOST_ROWS + 1))
         check_whole(offset, "offset", range(2**31))
         # Without `sort` the service selects blocks without ORDER BY.
         parameters = {**rows, "limit": limit, "offset": offset, "sort": "asc"}
         about += f" (limit {limit}, offset {offset})"
-        divisible = divisible and limit > FEWEST_ROWS
-        final = frozenset({Verdict.SLOW} if divisible else ())
+        if limit <= FEWEST_ROWS:
+            final -= {Verdict.SLOW}
         try:
             value = self._ask(operation, parameters, about, parse, final)
         except TooSlowError as error:
-            if not divisible:
+            if Verdict.SLOW not in final:
                 raise
             self.page_limit.too_slow(limit)
             refused = TooManyRowsError(str(error), status=error.status, retryable=True)

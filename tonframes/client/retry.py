@@ -96,6 +96,7 @@ _ERRORS = {
     Verdict.TOO_LONG: TooLongError,
     Verdict.SLOW: TooSlowError,
     Verdict.UNKNOWN: UnknownOperationError,
+    Verdict.NOT_FOUND: UnknownOperationError,
 }
 
 

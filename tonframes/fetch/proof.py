@@ -150,6 +150,16 @@ def compare(chain: Tips, state: Tips) -> None:
             )
 
 
+def unfollowed(tips: Tips, later: Iterable[Link]) -> Tips:
+    """Return the last blocks of shards that none of the blocks of later masterchain blocks follows.
+
+    What a later masterchain block commits as the next of a shard shows that no other block of the
+    shard was committed in between.
+    """
+    followed = {parent for link in later for parent in link.parents}
+    return {shard: seqno for shard, seqno in tips.items() if (shard, seqno) not in followed}
+
+
 def _step(tips: Tips, halves: dict[Shard, int], link: Link) -> bool:
     """Put a block on the tips if the blocks before it are there."""
     shard = link.shard

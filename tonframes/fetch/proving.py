@@ -9,16 +9,25 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from tonframes.errors import IncompleteError, RequestError
-from tonframes.fetch.block import ATTEMPTS, BlockPages, fetch_block, fetch_tips, wait_before
+from tonframes.fetch.block import ATTEMPTS, BlockPages, fetch_block, fetch_state, wait_before
 from tonframes.fetch.network import masterchain_info
-from tonframes.fetch.proof import BrokenError, Link, Shard, Tips, advance, compare, unlinked
+from tonframes.fetch.proof import (
+    BrokenError,
+    Link,
+    Shard,
+    Tips,
+    advance,
+    compare,
+    unfollowed,
+    unlinked,
+)
 from tonframes.seqnos import spell, subtract
 from tonframes.store import within
 from tonframes.wire import pages
 from tonframes.wire.tables import concat, in_order, stamped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tonframes.client import Client
     from tonframes.wire.tables import Tables
@@ -39,6 +48,29 @@ class Proven:
     proof: str
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive masterchain blocks, whole as far as their headers tell.
+
+    Attributes
+    ----------
+    links
+        The blocks that each masterchain block commits.
+    later
+        Returns the blocks of later masterchain blocks that are known already.
+    before, after
+        The last blocks of all shards before them and at their end, where the service was asked.
+    """
+
+    seqnos: range
+    links: dict[int, list[Link]]
+    tables: Tables
+    transactions: int
+    later: Callable[[], list[Link]]
+    before: Tips | None
+    after: Tips | None
+
+
 class Unproven:
     """A part that is not proven yet.
 
@@ -51,6 +83,7 @@ class Unproven:
         self._start = self._stop = start
         self._before = before
         self._links: dict[int, list[Link] | None] = {}
+        self._stretch: Stretch | None = None  # what came last, if it ends the part
         self._waiting: list[BlockPages] = []
         self._batches: list[Tables] = []
         self._proof = ""
@@ -61,10 +94,22 @@ class Unproven:
     def add(self, fetched: BlockPages) -> None:
         """Take the next masterchain block."""
         self._stop = fetched.seqno + 1
+        self._stretch = None
         self._take(fetched)
         self.transactions += fetched.transactions
         if sum(one.transactions for one in self._waiting) >= BATCH:
             self._decode()
+
+    def add_stretch(self, stretch: Stretch) -> None:
+        """Take the masterchain blocks that are next."""
+        self._decode()
+        if self._start == self._stop and self._before is None:
+            self._before = stretch.before
+        self._stop = stretch.seqnos.stop
+        self._links |= stretch.links
+        self._batches.append(stamped(stretch.tables, datetime.now(UTC)))
+        self._stretch = stretch
+        self.transactions += stretch.transactions
 
     def _take(self, fetched: BlockPages) -> None:
         self._links[fetched.seqno] = None if fetched.blocks is None else list(fetched.blocks)
@@ -152,9 +197,9 @@ class Unproven:
             start, tips = self._begin()
             for seqno in range(start, self._stop):
                 tips = advance(tips, self._links[seqno] or ())
-            compare(tips, fetch_tips(self._client, self._stop - 1))
+            self._close(tips)
         except BrokenError as broken:
-            self._before = None
+            self._before = self._stretch = None
             return _Doubt(str(broken), self._since(broken.shard, seqno))
         except RequestError as error:
             if error.status != HTTPStatus.NOT_FOUND:
@@ -164,14 +209,26 @@ class Unproven:
         self.after = tips
         return None
 
+    def _close(self, tips: Tips) -> None:
+        """See that the chain of every shard ends where it should.
+
+        It does where a later masterchain block commits the block that follows: no other can be
+        between. Where that has not come, the service is asked for the last blocks of all shards.
+        """
+        stretch = self._stretch
+        if stretch is not None and stretch.after is not None:
+            compare(tips, stretch.after)
+        elif stretch is None or unfollowed(tips, stretch.later()):
+            compare(tips, fetch_state(self._client, self._stop - 1).tips)
+
     def _begin(self) -> tuple[int, Tips]:
         """Give the first block to prove, and the last blocks of all shards before it."""
         if self._start == 1:  # nothing is before the first of all
             self._proof = "chain, but for the first block"
-            return 2, fetch_tips(self._client, 1)
+            return 2, fetch_state(self._client, 1).tips
         if self._before is None:
             try:
-                self._before = fetch_tips(self._client, self._start - 1)
+                self._before = fetch_state(self._client, self._start - 1).tips
             except RequestError as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
@@ -180,7 +237,7 @@ class Unproven:
                     raise
                 # Where a service begins there is nothing to hold its first block against.
                 self._proof = "chain, but for the first block"
-                return self._start + 1, fetch_tips(self._client, self._start)
+                return self._start + 1, fetch_state(self._client, self._start).tips
         return self._start, self._before
 
     def _since(self, shard: Shard, seqno: int) -> range:
