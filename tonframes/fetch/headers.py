@@ -158,7 +158,8 @@ class Headers:
             self._tried[key] = self._tried.get(key, 0) + 1
         first = min(self._since(key)[1] for key, _ in missing)
         last = max(self.last if child is None else child.utime for _, child in missing)
-        self._repairs = [Slice(first, last, attempt=tried - 1)]
+        attempt = min(self._tried[key] for key, _ in missing) - 1
+        self._repairs = [Slice(first, last, attempt=attempt)]
         return self._repairs[0]
 
     def slice(self) -> Slice | None:

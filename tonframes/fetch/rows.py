@@ -220,7 +220,7 @@ class Transactions:
                     f"transactions, and {came} came"
                 )
                 return
-        attempt = max(self._tried[header.key] for header in lacking) - 1
+        attempt = min(self._tried[header.key] for header in lacking) - 1
         for interval in _intervals(lacking, limit):
             reading = Reading(interval, under_way=1)
             self._repairing.append(reading)
