@@ -1,6 +1,7 @@
-"""A service on loopback that misbehaves as scripted and remembers what it was asked.
+"""A service on loopback that sends scripted faults and records the requests.
 
-Buffered writes and no Nagle, as http.server's defaults make every answer wait 40 ms for an ACK.
+It buffers writes and turns off Nagle's algorithm: with http.server's defaults every answer waits
+40 ms for an ACK.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ GOOD = json.dumps({"rows": [1, 2, 3]}).encode()
 
 @dataclass(frozen=True)
 class Seen:
-    """A request, as the service saw it."""
+    """A request, as the service received it."""
 
     time: float
     line: str
@@ -75,7 +76,7 @@ Reply = Callable[[Handler], None]
 
 
 class FaultServer(ThreadingHTTPServer):
-    """Gives the replies of `script` one after the other, and `otherwise` when it is used up."""
+    """Sends the replies of `script` one after the other, and then `otherwise`."""
 
     request_queue_size = 256
     daemon_threads = False
@@ -105,16 +106,16 @@ class FaultServer(ThreadingHTTPServer):
         self._thread.join()
 
 
-def answer(body: bytes = GOOD, status: int = 200, **headers: str) -> Reply:
-    """Answer in good form; header names are given with _ for -."""
-    fields = {"Content_Type": "application/json", "Content_Length": str(len(body))} | headers
+def answer(content: bytes = GOOD, status: int = 200, **headers: str) -> Reply:
+    """Send a correct answer; write header names with _ for -."""
+    fields = {"Content_Type": "application/json", "Content_Length": str(len(content))} | headers
 
     def reply(handler: Handler) -> None:
         handler.send_response(status)
         for name, value in fields.items():
             handler.send_header(name.replace("_", "-"), value)
         handler.end_headers()
-        handler.wfile.write(body)
+        handler.wfile.write(content)
         handler.wfile.flush()
 
     return reply
@@ -125,7 +126,7 @@ def error(text: str, status: int, **headers: str) -> Reply:
 
 
 def raw(*parts: bytes, pause: float = 0.0, end: str = "close") -> Reply:
-    """Send bytes as they are, with pauses; then close, reset, or stall until the client goes."""
+    """Send raw bytes with pauses; then close, reset, or stall until the client disconnects."""
 
     def reply(handler: Handler) -> None:
         handler.close_connection = True
@@ -140,7 +141,7 @@ def raw(*parts: bytes, pause: float = 0.0, end: str = "close") -> Reply:
             handler.connection.setsockopt(
                 socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
             )
-            # The file objects of the handler hold the socket open; this closes it under them.
+            # The handler's file objects keep the socket open; this closes it nevertheless.
             socket.socket(fileno=handler.connection.detach()).close()
 
     return reply

@@ -1,7 +1,7 @@
-"""A service that knows a synthetic chain and does not always tell it: scripted or seeded faults.
+"""A service with a synthetic chain and faults, scripted or random from a seed.
 
-The honest answers are those of `tonframes.service`, from a store on the disk; here is only what
-becomes of them on the way. It listens on a real socket.
+The correct answers are those of `tonframes.service`, from a store on the disk; this module only
+changes them. It listens on a real socket.
 """
 
 from __future__ import annotations
@@ -35,26 +35,26 @@ if TYPE_CHECKING:
 
     from fault_server import Handler, Reply
 
-#: The operations, as they are asked while blocks are fetched.
+#: The operations that fetching blocks uses.
 SHARDS, TRANSACTIONS = "masterchainBlockShards", "transactionsByMasterchainBlock"
 STATE, INFO = "masterchainBlockShardState", "masterchainInfo"
-#: When the made-up service was asked.
+#: When the rows were fetched.
 MOMENT = datetime(2026, 11, 21, 9, 45, tzinfo=UTC)
-#: What does not change while more blocks are appended.
+#: Operations whose answers do not change when more blocks are appended.
 FIXED = (SHARDS, TRANSACTIONS)
 
 
 # ── the chain ────────────────────────────────────────────────────────────────────────────────────
 
 
-def tables_of(bodies: Iterable[object]) -> Tables:
-    read = [pages.read(schema.BLOCKS_BODY, json.dumps(body).encode()) for body in bodies]
+def tables_of(answers: Iterable[object]) -> Tables:
+    read = [pages.read(schema.BLOCKS_BODY, json.dumps(content).encode()) for content in answers]
     return stamped(in_order(pages.blocks_tables(read)), MOMENT)
 
 
-def append(path: Path, bodies: Iterable[Any]) -> None:
-    """Commit bodies of masterchain blocks to a store, as one who made them up."""
-    tables = tables_of(bodies)
+def append(path: Path, answers: Iterable[Any]) -> None:
+    """Commit synthetic masterchain blocks to a store."""
+    tables = tables_of(answers)
     seqnos = ranges(tables["blocks"]["mc_block_seqno"].to_pylist())
     store = Store(path)
     store.claim("-217", "synthetic")
@@ -62,7 +62,7 @@ def append(path: Path, bodies: Iterable[Any]) -> None:
 
 
 def digests(blocks: tf.Blocks, names: Iterable[str] = ("transactions", "messages", "blocks")):
-    """Hash what the tables say, but for the address book: what that holds depends on the pages."""
+    """Return the digests of tables; not of the address book, which depends on the pages."""
     return {name: digest(blocks.arrow(name)) for name in names}
 
 
@@ -70,7 +70,7 @@ def digests(blocks: tf.Blocks, names: Iterable[str] = ("transactions", "messages
 
 
 class FakeClock(Clock):
-    """Time that passes only by sleeping; `passed` is called whenever it does."""
+    """A clock that only sleeping advances; each sleep calls `passed`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class FakeClock(Clock):
 
 
 def connect(service: FaultServer, clock: Clock, **options: Any) -> Client:
-    """Make a client that waits on a clock of the test."""
+    """Return a client that uses a clock of the test."""
     client = Client(service.url, **options)
     client._retry._clock = clock
     client._retry._rate = Rate(client.requests_per_second, clock)
@@ -99,7 +99,7 @@ def connect(service: FaultServer, clock: Clock, **options: Any) -> Client:
 
 
 def fetch_in_a_hurry(url: str, store: Path, seqnos: range, page: int) -> None:
-    """Fetch as a process of its own does, but for the waits, which are cut to milliseconds."""
+    """Fetch in a process of its own, with waits of milliseconds."""
     from tonframes.client import retry
     from tonframes.fetch import block
 
@@ -115,11 +115,11 @@ def fetch_in_a_hurry(url: str, store: Path, seqnos: range, page: int) -> None:
 
 @dataclass(frozen=True)
 class Truth:
-    """A question, the honest answer, and how to ask for others."""
+    """A request line, the correct answer, and a way to get other answers."""
 
     line: str
     status: int
-    body: bytes
+    content: bytes
     service: Faulty
     rng: Random
 
@@ -131,10 +131,10 @@ class Truth:
         return int(parse_qs(urlsplit(self.line).query).get(name, ["0"])[0])
 
     def read(self) -> Any:
-        return json.loads(self.body)
+        return json.loads(self.content)
 
     def other(self, **numbers: int) -> Truth:
-        """Give the honest answer to the same question about other numbers."""
+        """Return the correct answer to the same request with other numbers."""
         query = {name: self.asked(name) for name in ("seqno", "limit", "offset")} | numbers
         text = "&".join(f"{name}={number}" for name, number in query.items())
         return self.service.truth(f"{urlsplit(self.line).path}?{text}&sort=asc", self.rng)
@@ -145,7 +145,7 @@ Fault = "Callable[[Truth], Reply | None]"
 
 @dataclass
 class Rule:
-    """A fault, the questions it falls upon, and how many of them are left to it."""
+    """A fault, the requests it applies to, and how many times it still does."""
 
     fault: Fault
     operation: str
@@ -161,18 +161,18 @@ class Rule:
 
 
 class Faulty(FaultServer):
-    """Answers from a store as one of the dialects does, but for the faults that are injected.
+    """Answers from a store in one of the dialects, and injects faults.
 
     Attributes
     ----------
     injecting
-        Whether faults are injected at all: without them a test of theirs must fail.
+        Whether faults are injected; without them, tests of faults must fail.
     met
-        How many faults were sent.
+        Number of faults sent.
     answered
-        How many requests were.
+        Number of requests answered.
     alarms
-        What is called when so many requests were answered.
+        Functions to call, by the number of requests answered.
     """
 
     def __init__(self, path: Path, dialect: str = "service") -> None:
@@ -191,27 +191,27 @@ class Faulty(FaultServer):
     def inject(
         self, fault: Fault, operation: str = "", *, times: float = float("inf"), **asked: int
     ) -> None:
-        """Answer with a fault so many times, of an operation and for numbers as given."""
+        """Answer an operation with a fault, for these numbers, a number of times."""
         self._rules.append(Rule(fault, operation, asked, times))
 
     def storm(self, seed: int, share: float, faults: list[Fault]) -> None:
-        """Answer with any fault, that share of the times, from now on."""
+        """From now on, answer a share of the requests with a random fault."""
         self._storm, self._asked = (seed, share, faults), Counter()
         self.met = self.answered = 0
 
     def truth(self, line: str, rng: Random | None = None) -> Truth:
-        """Give the honest answer to a request line."""
-        told = self._told.get(line)
-        if told is None:
+        """Return the correct answer to a request line."""
+        correct = self._told.get(line)
+        if correct is None:
             url = urlsplit(line)
             try:
                 query = parse_qs(url.query, keep_blank_values=True)
-                told = 200, msgspec.json.encode(self._operations.answer(url.path, query))
+                correct = 200, msgspec.json.encode(self._operations.answer(url.path, query))
             except Refusal as refusal:
-                told = int(refusal.status), msgspec.json.encode({"error": str(refusal)})
-            if told[0] == 200 and url.path.endswith(FIXED):
-                self._told[line] = told
-        return Truth(line, *told, self, rng or Random(0))
+                correct = int(refusal.status), msgspec.json.encode({"error": str(refusal)})
+            if correct[0] == 200 and url.path.endswith(FIXED):
+                self._told[line] = correct
+        return Truth(line, *correct, self, rng or Random(0))
 
     def _reply(self, handler: Handler) -> None:
         with self._turn:
@@ -222,12 +222,12 @@ class Faulty(FaultServer):
             alarm = self.alarms.pop(self.answered, None)
         if alarm is not None:
             alarm()
-        (reply or answer(truth.body, truth.status))(handler)
+        (reply or answer(truth.content, truth.status))(handler)
 
     def _fault(self, line: str) -> Reply | None:
         seed, share, faults = self._storm
         if share:
-            # By question and attempt, so that a seed is the same storm whoever comes first.
+            # By request line and attempt, so that the order of threads does not matter.
             self._asked[line] += 1
             rng = Random(f"{seed} {self._asked[line]} {line}")
             return rng.choice(faults)(self.truth(line, rng)) if rng.random() < share else None
@@ -239,44 +239,44 @@ class Faulty(FaultServer):
         return None
 
 
-# ── faults of what is said ───────────────────────────────────────────────────────────────────────
-# Each takes the truth and gives the reply, or None where it has nothing to spoil.
+# ── faults of the content ────────────────────────────────────────────────────────────────────────
+# Each takes the truth and returns the reply, or None if there is nothing to change.
 
 
 def saying(reply: Reply) -> Fault:
-    """Say this, whatever the truth."""
+    """Send this reply, whatever the truth."""
     return lambda _: reply
 
 
-def rows(body: Any) -> list[Any]:
-    return body["blocks"] if "blocks" in body else body["transactions"]
+def rows(content: Any) -> list[Any]:
+    return content["blocks"] if "blocks" in content else content["transactions"]
 
 
 def changed(change: Callable[[list[Any], Random], list[Any]]) -> Fault:
-    """Answer 200 with rows changed; where that changes nothing, there is no fault."""
+    """Answer 200 with changed rows; if nothing changes, there is no fault."""
 
     def fault(truth: Truth) -> Reply | None:
         if truth.status != 200 or truth.operation == INFO:
             return None
-        body = truth.read()
-        name = "blocks" if "blocks" in body else "transactions"
-        told = change(list(body[name]), truth.rng)
-        return None if told == body[name] else telling(body | {name: told})
+        content = truth.read()
+        name = "blocks" if "blocks" in content else "transactions"
+        sent = change(list(content[name]), truth.rng)
+        return None if sent == content[name] else telling(content | {name: sent})
 
     return fault
 
 
-def telling(body: object) -> Reply:
-    return answer(json.dumps(body).encode())
+def telling(content: object) -> Reply:
+    return answer(json.dumps(content).encode())
 
 
 def lose(place: int) -> Fault:
-    """Leave out the row at a place."""
+    """Leave out the row at a position."""
     return changed(lambda rows, _: [row for i, row in enumerate(rows) if i != place % len(rows)])
 
 
 def lose_if(condition: Callable[[Any], bool]) -> Fault:
-    """Leave out the first row of a kind."""
+    """Leave out the first row that meets a condition."""
 
     def change(rows: list[Any], _: Random) -> list[Any]:
         found = [i for i, row in enumerate(rows) if condition(row)][:1]
@@ -297,7 +297,7 @@ empty = changed(lambda *_: [])
 
 
 def twice_otherwise(truth: Truth) -> Reply | None:
-    """Add a row once more, with another content under the same key."""
+    """Add a row twice, with other content under the same key."""
 
     def change(rows: list[Any], _: Random) -> list[Any]:
         key = "rand_seed" if "rand_seed" in rows[0] else "trace_id"
@@ -311,13 +311,13 @@ def of_another(distance: int) -> Fault:
 
     def fault(truth: Truth) -> Reply | None:
         other = truth.other(seqno=truth.asked("seqno") + distance)
-        return answer(other.body, other.status) if truth.operation in FIXED else None
+        return answer(other.content, other.status) if truth.operation in FIXED else None
 
     return fault
 
 
 def moved(truth: Truth) -> Reply | None:
-    """Move all rows by one between two pages: one comes twice, one not at all."""
+    """Shift the rows by one between two pages: one comes twice, one is missing."""
     offset = truth.asked("offset")
     if truth.status != 200 or not offset:
         return None
@@ -327,11 +327,11 @@ def moved(truth: Truth) -> Reply | None:
 
 def first_page_again(truth: Truth) -> Reply | None:
     other = truth.other(offset=0)
-    return answer(other.body) if truth.asked("offset") else None
+    return answer(other.content) if truth.asked("offset") else None
 
 
 def absent(truth: Truth) -> Reply | None:
-    """Say that there is nothing, as a database does that was interrupted before the first row."""
+    """Answer 404, as if the database was interrupted before the first row."""
     if truth.status != 200:
         return None
     if truth.operation == TRANSACTIONS:
@@ -339,22 +339,22 @@ def absent(truth: Truth) -> Reply | None:
     return error("blocks not found", 404)
 
 
-# ── faults on the way ────────────────────────────────────────────────────────────────────────────
+# ── faults of the transport ───────────────────────────────────────────────────────────────────────
 
 HEAD = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 GZIP = HEAD + b"Content-Encoding: gzip\r\n"
 PAGE = b"<!DOCTYPE html><html><style>p{}</style><h1>We are ill</h1></html>"
 
 
-def sized(body: bytes, size: int | None = None, head: bytes = HEAD) -> bytes:
-    return head + b"Content-Length: %d\r\n\r\n" % (size or len(body)) + body
+def sized(content: bytes, size: int | None = None, head: bytes = HEAD) -> bytes:
+    return head + b"Content-Length: %d\r\n\r\n" % (size or len(content)) + content
 
 
-def _of_body(make: Callable[[bytes], Reply]) -> Fault:
-    return lambda truth: make(truth.body)
+def _of_content(make: Callable[[bytes], Reply]) -> Fault:
+    return lambda truth: make(truth.content)
 
 
-#: Faults that pass, by name; each is of the row of the matrix that it is called after.
+#: Temporary faults by name; a name begins with its row of the matrix.
 PASSING: dict[str, Fault] = {
     "F01 429": saying(error("Ratelimit exceed", 429)),
     "F02 429 with Retry-After": saying(error("Ratelimit exceed", 429, Retry_After="2")),
@@ -379,25 +379,33 @@ PASSING: dict[str, Fault] = {
     "F27 closed before the status": saying(raw()),
     "F27 reset before the status": saying(raw(end="reset")),
     "F27 half a header": saying(raw(HEAD[:30])),
-    "F27 reset in the body": _of_body(
-        lambda body: raw(sized(body[: len(body) // 2], len(body)), end="reset")
+    "F27 reset in the content": _of_content(
+        lambda content: raw(sized(content[: len(content) // 2], len(content)), end="reset")
     ),
-    "F27 closed in the body": _of_body(lambda body: raw(sized(body[: len(body) // 2], len(body)))),
-    "F27 cut without a length": _of_body(lambda body: raw(HEAD + b"\r\n" + body[:-2])),
-    "F27 cut chunk": _of_body(
-        lambda body: raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(body), body[:-9])
+    "F27 closed in the content": _of_content(
+        lambda content: raw(sized(content[: len(content) // 2], len(content)))
     ),
-    "F28 gzip cut": _of_body(lambda body: raw(sized(gzip.compress(body, 1)[:-12], head=GZIP))),
-    "F28 gzip corrupt": _of_body(lambda body: raw(sized(_crc(gzip.compress(body, 1)), head=GZIP))),
-    "F28 plain text called gzip": _of_body(lambda body: raw(sized(body, head=GZIP))),
+    "F27 cut without a length": _of_content(lambda content: raw(HEAD + b"\r\n" + content[:-2])),
+    "F27 cut chunk": _of_content(
+        lambda content: raw(
+            HEAD + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n" % len(content), content[:-9]
+        )
+    ),
+    "F28 gzip cut": _of_content(
+        lambda content: raw(sized(gzip.compress(content, 1)[:-12], head=GZIP))
+    ),
+    "F28 gzip corrupt": _of_content(
+        lambda content: raw(sized(_crc(gzip.compress(content, 1)), head=GZIP))
+    ),
+    "F28 plain text called gzip": _of_content(lambda content: raw(sized(content, head=GZIP))),
     "F31 HTML": saying(answer(PAGE, Content_Type="text/html")),
-    "F31 no body": saying(answer(b"")),
+    "F31 empty": saying(answer(b"")),
     "F31 null": saying(answer(b"null")),
     "F31 a list": saying(answer(b"[]")),
     "F31 {}": saying(answer(b"{}")),
-    "F32 NaN": _of_body(lambda body: answer(body[:-1] + b',"x":NaN}')),
-    "F32 bad UTF-8": _of_body(lambda body: answer(b"\xff" + body)),
-    "F32 a byte order mark": _of_body(lambda body: answer(b"\xef\xbb\xbf" + body)),
+    "F32 NaN": _of_content(lambda content: answer(content[:-1] + b',"x":NaN}')),
+    "F32 bad UTF-8": _of_content(lambda content: answer(b"\xff" + content)),
+    "F32 a byte order mark": _of_content(lambda content: answer(b"\xef\xbb\xbf" + content)),
     "F32 deep": saying(answer(b"[" * 100_000)),
 }
 
@@ -410,7 +418,7 @@ def _without(rows: list[Any], place: int) -> list[Any]:
     return rows[:place] + rows[place + 1 :]
 
 
-#: Answers of status 200 that are not whole, or not about the question.
+#: Answers of status 200 that are incomplete, or answer another request.
 LYING: dict[str, Fault] = {
     "F13 absent": absent,
     "F16 one row lost": lose_any,

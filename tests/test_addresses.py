@@ -24,7 +24,7 @@ accounts = st.tuples(st.integers(-128, 127), st.binary(min_size=32, max_size=32)
 
 @st.composite
 def spellings(draw):
-    """Draw the canonical raw form of an account and any spelling of it."""
+    """Draw the canonical raw form of an account and one of its spellings."""
     workchain, account = draw(accounts)
     raw = f"{workchain}:{account.hex().upper()}"
     spelling = draw(st.sampled_from(["raw", "lower", "mixed", "url", "plain"]))
@@ -44,7 +44,7 @@ def spellings(draw):
 
 
 def retagged(address, tag):
-    """Change the tag of a friendly address and give it the checksum that fits."""
+    """Change the tag of a user-friendly address and correct its checksum."""
     body = bytes([tag]) + base64.urlsafe_b64decode(address)[1:34]
     return base64.urlsafe_b64encode(body + crc16(body)).decode()
 
@@ -82,7 +82,7 @@ BAD = [
     (BOUNCEABLE[:-1] + "r", "checksum"),
     (BOUNCEABLE.swapcase(), "checksum"),
     (NON_BOUNCEABLE[:1] + BOUNCEABLE[1:], "checksum"),
-    # Every bit set, as in what a table might hold for "no such pair".
+    # Every bit is set, as in the table entry for an invalid pair.
     (to_friendly("0:" + "F" * 64)[:10] + "!!" + to_friendly("0:" + "F" * 64)[12:], "alphabets"),
     (retagged(BOUNCEABLE, 0x12), "tag is 0x12"),
     (retagged(BOUNCEABLE, 0x31), "tag is 0x31"),
@@ -92,10 +92,10 @@ BAD = [
     ("addr_none", "service prints this"),
     ("addr_extern", "service prints this"),
     ("addr_var", "service prints this"),
-    (f"{BOUNCEABLE}\n", "strip the blanks"),
+    (f"{BOUNCEABLE}\n", "strip the white space"),
     (ZERO[2:].lower(), "write the workchain before these hex digits, 0:"),
     (RAW.replace(":", "%3A"), "percent-encoded"),
-    (f"ton://transfer/{BOUNCEABLE}", "cut the address out"),
+    (f"ton://transfer/{BOUNCEABLE}", "extract the address"),
     ("foundation.ton", "it is a domain"),
     ("\ud800" * 48, "alphabets"),
     ("x" * 1000, "1000 characters"),
@@ -127,7 +127,7 @@ KINDS = {
 
 
 def texts(column):
-    """List a column of any kind, nulls as None."""
+    """Return a column of any kind as a list, with None for nulls."""
     values = column.to_pylist() if isinstance(column, pa.Array | pa.ChunkedArray) else column
     return [value if isinstance(value, str) else None for value in values]
 
@@ -190,7 +190,7 @@ def test_every_workchain_and_every_hex_pair():
 
 @pytest.mark.parametrize("friendly", [BOUNCEABLE, NON_BOUNCEABLE, to_friendly(ZERO)])
 def test_every_bit_flip_is_detected(friendly):
-    """Flips of the 36 bytes, and flips of the 48 characters."""
+    """Check flips in the 36 bytes and in the 48 characters."""
     body = base64.urlsafe_b64decode(friendly)
     flipped = []
     for source, write in (
@@ -211,8 +211,8 @@ def test_every_bit_flip_is_detected(friendly):
 
 @pytest.mark.parametrize(("text", "fault"), BAD)
 @pytest.mark.parametrize("convert", [to_raw, to_friendly])
-def test_what_is_no_address_is_refused_alone_and_in_a_column(convert, text, fault):
-    with pytest.raises(ValueError, match="Accepted are the raw form") as alone:
+def test_invalid_addresses_are_refused_alone_and_in_a_column(convert, text, fault):
+    with pytest.raises(ValueError, match="Use the raw form") as alone:
         convert(text)
     assert fault in str(alone.value)
     assert len(str(alone.value)) < 400
@@ -223,8 +223,8 @@ def test_what_is_no_address_is_refused_alone_and_in_a_column(convert, text, faul
 
 @settings(max_examples=300)
 @given(st.data())
-def test_a_column_refuses_exactly_what_one_address_does(data):
-    """Characters of a good address replaced, dropped and added."""
+def test_a_column_refuses_the_same_as_a_single_address(data):
+    """Check valid addresses with characters replaced, dropped and added."""
     _, good = data.draw(spellings())
     at = data.draw(st.integers(0, len(good)))
     new = data.draw(st.text(st.characters(max_codepoint=0x17F), max_size=3))
@@ -283,7 +283,7 @@ def test_a_series_keeps_index_name_and_attrs():
     assert (result.name, result.attrs) == ("account", {"unit": ""})
 
 
-def test_a_series_of_polars_keeps_its_name_and_names_the_place_of_what_is_wrong():
+def test_a_polars_series_keeps_its_name_and_errors_name_the_position():
     column = pl.Series("account", [RAW, None, NON_BOUNCEABLE])
     assert to_raw(column).equals(pl.Series("account", [RAW, None, RAW]), check_names=True)
     with pytest.raises(ValueError, match=r"^position 1: 'junk'"):
@@ -291,7 +291,7 @@ def test_a_series_of_polars_keeps_its_name_and_names_the_place_of_what_is_wrong(
     assert to_raw(pl.Series([None, None])).to_list() == [None, None]
 
 
-def test_nulls_of_objects_stay_what_they_are():
+def test_nulls_in_objects_keep_their_kind():
     column = pd.Series([None, float("nan"), pd.NA, RAW], dtype=object)
     result = to_friendly(column)
     assert all(a is b for a, b in zip(result[:3], column[:3], strict=True))
@@ -321,7 +321,7 @@ def test_the_position_counts_through_blocks_and_chunks():
         to_raw(pd.Series(pa.concat_arrays([chunk, bad]).to_pylist(), dtype="str"))
 
 
-def test_what_lies_under_a_null_is_not_read():
+def test_data_under_a_null_is_not_read():
     text = pa.array(["x" * 48, RAW])
     nulled = pa.StringArray.from_buffers(2, *text.buffers()[1:], pa.py_buffer(b"\x02"))
     assert nulled.to_pylist() == [None, RAW]
@@ -339,20 +339,20 @@ def test_read_only_input_is_fine():
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (None, "NoneType is neither a str nor a column"),
-        (7, "int is neither"),
-        (RAW.encode(), "bytes is neither"),
-        ((RAW,), "tuple is neither"),
-        (np.ma.array([RAW], mask=[True]), "MaskedArray is neither"),
+        (None, "addresses must be a str, a list, a numpy array"),
+        (7, "not int"),
+        (RAW.encode(), "not bytes"),
+        ((RAW,), "not tuple"),
+        (np.ma.array([RAW], mask=[True]), "not MaskedArray"),
         ([RAW, 7], "position 1: 7 is not a str"),
         ([RAW, RAW.encode()], "position 1: '-1:E567"),
         ([[RAW]], "list<item: string>"),
         ([RAW, [RAW]], "position 1: "),
         ([1, 2], "int64"),
         (np.array([1.0]), "float64"),
-        (np.array([[RAW]]), "not 2 of"),
+        (np.array([[RAW]]), "not 2-dimensional"),
         (pd.Series([1, 2]), "int64"),
-        (pd.Series([1, None], dtype="Int64"), "not 1 of "),
+        (pd.Series([1, None], dtype="Int64"), "not 1-dimensional of float64"),
         (pd.Series([1, 2], dtype="category"), "int64"),
         (pa.array([1, 2]), "int64"),
         (pa.array([[RAW]]), "list<item: string>"),
@@ -360,10 +360,10 @@ def test_read_only_input_is_fine():
         (pa.chunked_array([[1]]), "int64"),
         (pl.Series([1]), "int64"),
         (pl.Series([RAW.encode()]), "binary"),
-        (pl.DataFrame({"account": [RAW]}), "DataFrame is neither"),
+        (pl.DataFrame({"account": [RAW]}), "not DataFrame"),
     ],
 )
-def test_what_holds_no_strings_is_a_type_error(column, message):
+def test_columns_without_strings_are_a_type_error(column, message):
     with pytest.raises(TypeError) as error:
         to_raw(column)
     assert message in str(error.value)

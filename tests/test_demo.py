@@ -21,12 +21,12 @@ def test_the_demo_does_the_main_job(tmp_path, capsys):
     for step in (
         "1. A service",
         "2. Fetching 50 masterchain blocks and 200 accounts",
-        "3. What came",
+        "3. The results",
         "(1250, 100)",
         "(200, 18)",
-        "4. What it all cost",
-        "5. Who uses the most gas",
-        "6. What fails, and why",
+        "4. Fees",
+        "5. Accounts that use the most gas",
+        "6. Failures and their reasons",
         "7. A picture",
     ):
         assert step in out

@@ -18,14 +18,14 @@ from tonframes.export import read_csv, write_csv
 from tonframes.wire import schema
 from tonframes.wire.kinds import BOOL, TIME
 
-#: What a spreadsheet, or an import with other separators, would begin a formula with.
+#: Beginnings that a spreadsheet, or an import with other separators, treats as a formula.
 LIVE = re.compile(r"(?:\A|[;\t\r\n])[\s\ufeff\u200b]*[=+\-@\uff1d\uff0b\uff0d\uff20]|\A[\t\r\n]")
 MASTERCHAIN = "-1:" + "5" * 64
 HASH = "+" + "A" * 42 + "="
 
 
 def cells(path):
-    """Read the rows of a file with another reader."""
+    """Read the rows of a file with the csv module."""
     with path.open(newline="", encoding="utf-8") as file:
         return list(csv.reader(file))
 
@@ -94,7 +94,7 @@ def test_any_rows_of_any_columns_come_back(tmp_path_factory, drawn):
 
 @given(st.lists(st.none() | texts, max_size=5))
 @example(["'=1", "''", "'", "", None, "\t'", ";'=", "a;;=b\n\n -1", ";'';=", "\r\n'=\r'"])
-def test_any_text_comes_back_and_none_is_live(tmp_path_factory, written):
+def test_any_text_comes_back_and_none_is_a_formula(tmp_path_factory, written):
     file = tmp_path_factory.mktemp("csv") / "a.csv"
     frame = comments(*written)
     write_csv(frame, file)
@@ -151,13 +151,13 @@ def test_a_formula_gets_a_quote_before_it(text, tmp_path):
         ("1 = 1, 2-1 @home", "1 = 1, 2-1 @home"),
     ],
 )
-def test_within_a_text_only_where_a_cell_may_begin(text, written, tmp_path):
+def test_within_a_text_only_the_beginnings_of_cells_are_quoted(text, written, tmp_path):
     write_csv(comments(text), tmp_path / "a.csv")
     assert cells(tmp_path / "a.csv")[1] == [written]
 
 
 @pytest.mark.parametrize("text", [MASTERCHAIN, "0:" + "A" * 64, HASH])
-def test_addresses_and_hashes_stay_what_programs_look_up(text, tmp_path):
+def test_addresses_and_hashes_stay_unchanged(text, tmp_path):
     write_csv(comments(text), tmp_path / "a.csv")
     assert cells(tmp_path / "a.csv")[1] == [text]
 
@@ -165,12 +165,12 @@ def test_addresses_and_hashes_stay_what_programs_look_up(text, tmp_path):
 @pytest.mark.parametrize(
     "text", [MASTERCHAIN + "\n", "-1:" + "5" * 63 + "(", "-1:5", HASH + "A1", HASH[:-1], "-" + HASH]
 )
-def test_what_only_looks_like_one_is_a_formula(text, tmp_path):
+def test_text_that_only_resembles_an_address_or_hash_is_quoted(text, tmp_path):
     write_csv(comments(text), tmp_path / "a.csv")
     assert cells(tmp_path / "a.csv")[1] == [f"'{text}"]
 
 
-def test_names_of_columns_are_text_too(tmp_path):
+def test_names_of_columns_are_quoted_too(tmp_path):
     pivot = pd.DataFrame([[1, 2]], columns=["=1+1", "a,b"])
     write_csv(pivot, tmp_path / "a.csv")
     assert cells(tmp_path / "a.csv")[0] == ["'=1+1", "a,b"]
@@ -207,7 +207,7 @@ def test_frames_of_an_analysis_are_written(tmp_path):
     ]
 
 
-def test_an_index_without_a_name_is_no_column(tmp_path):
+def test_an_index_without_a_name_is_not_written(tmp_path):
     write_csv(comments("a", "b")[1:], tmp_path / "a.csv")
     assert cells(tmp_path / "a.csv") == [["comment"], ["b"]]
 
@@ -222,14 +222,14 @@ def test_the_frame_is_not_changed(tmp_path):
     ("frame", "message"),
     [
         (pl.LazyFrame({"a": [1]}), "collect it first"),
-        ([1], "takes a frame, not list"),
-        (pa.table({"a": [[1]]}), "the column 'a' into cells: it is list"),
-        (pa.table({"a": [b"=1"]}), "the column 'a' into cells: it is binary"),
-        (pd.DataFrame({"a": [1, "x"]}), "cannot put this into cells"),
-        (pd.DataFrame({"a": pd.Series(["\ud800"], dtype=object)}), "cannot put this into cells"),
+        ([1], "frame of pandas, polars or pyarrow, not list"),
+        (pa.table({"a": [[1]]}), "the column 'a': its type is list"),
+        (pa.table({"a": [b"=1"]}), "the column 'a': its type is binary"),
+        (pd.DataFrame({"a": [1, "x"]}), "cannot write this frame"),
+        (pd.DataFrame({"a": pd.Series(["\ud800"], dtype=object)}), "cannot write this frame"),
     ],
 )
-def test_what_has_no_place_in_cells_is_refused(frame, message, tmp_path):
+def test_columns_that_do_not_fit_cells_are_refused(frame, message, tmp_path):
     with pytest.raises(TypeError, match=message):
         write_csv(frame, tmp_path / "a.csv")
     assert not list(tmp_path.iterdir())
@@ -238,7 +238,7 @@ def test_what_has_no_place_in_cells_is_refused(frame, message, tmp_path):
 # ── files ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_file_is_replaced_completely_or_not_at_all(tmp_path, monkeypatch):
     file = tmp_path / "a.csv"
     write_csv(comments("old"), file)
     write_csv(comments("new"), file)
@@ -272,19 +272,19 @@ def test_a_row_of_megabytes_comes_back(tmp_path):
         (b"", "Empty CSV file"),
     ],
 )
-def test_a_file_of_something_else_is_refused(content, message, tmp_path):
+def test_a_file_that_does_not_fit_the_table_is_refused(content, message, tmp_path):
     (tmp_path / "a.csv").write_bytes(content)
     with pytest.raises(ValueError, match=message) as caught:
         read_csv(tmp_path / "a.csv", "messages")
-    assert f"{tmp_path / 'a.csv'} is not CSV of messages" in str(caught.value)
+    assert f"{tmp_path / 'a.csv'} is not a CSV file of messages" in str(caught.value)
 
 
-def test_a_table_that_is_not_there_and_a_file_that_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="no table 'message': there are transactions"):
+def test_an_unknown_table_and_a_missing_file(tmp_path):
+    with pytest.raises(ValueError, match="no table 'message'; the tables are transactions"):
         read_csv(tmp_path / "a.csv", "message")
     with pytest.raises(FileNotFoundError):
         read_csv(tmp_path / "a.csv", "messages")
 
 
-def test_kinds_are_all_drawn():
+def test_every_kind_of_column_is_tested():
     assert {BOOL, TIME} <= {c.kind for t in schema.TABLES.values() for c in t.columns}

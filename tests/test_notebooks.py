@@ -1,4 +1,4 @@
-"""The notebooks run, offline and from anywhere, and what their text claims is asserted in them."""
+"""The notebooks run offline and in any folder, and assert what their text says."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ def cells(notebook, kind):
 
 
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_asks_one_question_and_answers_it(notebook):
+def test_notebooks_are_short_and_end_with_an_assertion(notebook):
     content = json.loads(notebook.read_text())
-    assert len(content["cells"]) <= 25
+    assert len(content["cells"]) <= 15
     assert cells(notebook, "markdown")[0].startswith("# ")
     last = ast.parse(cells(notebook, "code")[-1]).body[-1]
     assert isinstance(last, ast.Assert)
@@ -30,12 +30,12 @@ def test_a_notebook_asks_one_question_and_answers_it(notebook):
         assert cell.get("execution_count") is None
 
 
-def test_the_eight_are_there():
+def test_there_are_eight_notebooks():
     assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 9)]
 
 
 def show(value):
-    """Do with the last value of a cell what a notebook does."""
+    """Render the last value of a cell, as a notebook does."""
     if value is not None:
         assert repr(value)
         html = getattr(value, "_repr_html_", None)
@@ -44,7 +44,7 @@ def show(value):
 
 @pytest.mark.timeout(300)
 @pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs(notebook, tmp_path, monkeypatch):
+def test_notebooks_run(notebook, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     scope: dict = {}

@@ -24,10 +24,19 @@ from .errors import (
 from .export import read_csv, write_csv
 from .fetch import Plan, fetch_accounts, fetch_blocks, follow_blocks, plan_blocks, seqno_at
 from .frames import Accounts, Blocks
-from .network.codes import exit_code_name, opcode_name, result_code_name
+from .network.exit_codes import exit_code_name
+from .network.opcodes import opcode_name
 from .network.pricing import forward_fee, gas_bought, gas_fee
+from .network.result_codes import result_code_name
 from .parse import parse_account_states, parse_accounts, parse_blocks, parse_transactions
-from .plots import plot_activity, plot_failures, plot_fees, plot_flow, plot_gas
+from .plots import (
+    plot_activity,
+    plot_failures,
+    plot_fees,
+    plot_flows,
+    plot_gas,
+    plot_trace,
+)
 from .samples import sample
 from .service import serve
 from .store import read_accounts, read_blocks
@@ -75,8 +84,9 @@ __all__ = [
     "plot_activity",
     "plot_failures",
     "plot_fees",
-    "plot_flow",
+    "plot_flows",
     "plot_gas",
+    "plot_trace",
     "price_of",
     "read_accounts",
     "read_blocks",

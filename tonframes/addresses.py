@@ -1,11 +1,12 @@
-"""Account addresses, raw and user-friendly: one at a time and whole columns.
+"""Convert account addresses between raw and user-friendly form, one at a time or whole columns.
 
-An address is a workchain (a signed byte) and 32 bytes, written in one of two forms:
+An address is a workchain (a signed byte) and 32 bytes. It is written in one of two forms:
 
 - raw: the workchain in decimal, a colon and 64 hex digits, as the service prints it;
-- user-friendly: 48 characters of base64 or base64url over a tag, the workchain, the 32 bytes and
-  their CRC-16/XMODEM. The tag says two things *about* the address that are no part of it: that a
-  message to it should not bounce, that it is for test networks only. Compare and join raw forms.
+- user-friendly: 48 characters of base64 or base64url, which contain a tag, the workchain, the 32
+  bytes and their CRC-16/XMODEM. The tag has two flags that are not part of the address: that a
+  message to it should not bounce, and that it is for test networks only. So compare and join raw
+  addresses.
 
 Sources: TEP-2 (https://github.com/ton-blockchain/TEPs/blob/master/text/0002-address.md) and
 `unpack_std_smc_addr` in crypto/block/block.cpp of https://github.com/ton-blockchain/ton.
@@ -35,19 +36,19 @@ if TYPE_CHECKING:
 
     Bytes = NDArray[np.uint8]
     Flags = NDArray[np.bool]
-    #: Accounts in, right-aligned rows of text and their lengths out.
+    #: Takes accounts; returns right-aligned rows of text and their lengths.
     Writer = Callable[[Bytes], tuple[Bytes, NDArray[np.int64]]]
 
-#: pyarrow ships no types: a type checker takes its arrays for `Any`, which fits the bound.
+#: A column of addresses. pyarrow has no types: for a type checker its arrays are `Any`, which fits.
 Column = TypeVar("Column", bound="pd.Series[Any] | np.ndarray[Any, Any] | list[Any] | IntoSeries")
 
 _HEX_LENGTH, _FRIENDLY_LENGTH, _ACCOUNT_LENGTH = 64, 48, 33
-_TAG, _TAG_MASK = 0x11, 0x3F  # beside the mask: 0x40 do not bounce, 0x80 test networks only
+_TAG, _TAG_MASK = 0x11, 0x3F  # outside the mask: 0x40 do not bounce, 0x80 test networks only
 _WORKCHAINS = {str(n): n.to_bytes(1, "big", signed=True) for n in range(-128, 128)}
 _SPECIAL = ("addr_none", "addr_extern", "addr_var")
 _BASE64URL = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
 _TEXT_TYPES = (pa.string(), pa.large_string(), pa.string_view())
-_BLOCK = 1 << 14  # rows worked on at once, few enough to stay in a processor's cache
+_BLOCK = 1 << 14  # rows that are converted at once, few enough to stay in the cache of a processor
 
 
 @overload
@@ -55,33 +56,34 @@ def to_raw(address: str) -> str: ...
 @overload
 def to_raw(address: Column) -> Column: ...
 def to_raw(address: str | Column) -> str | Column:
-    """Write addresses in the raw form, as the service prints them.
+    """Convert addresses to the raw form, as the service prints them.
 
     Parameters
     ----------
     address
-        An address in any form, or a column of them, forms mixed as they come: a list of str, a
-        numpy array, a pandas or polars Series, a pyarrow Array or ChunkedArray.
+        An address in any form, or a column of addresses in any forms: a list of str, a numpy
+        array, a pandas or polars Series, a pyarrow Array or ChunkedArray.
 
     Returns
     -------
-    The workchain, a colon and 64 upper-case hex digits; for a column, a new one of the same kind,
-    dtype and index (a category gets new categories). Nulls stay null.
+    The workchain, a colon and 64 upper-case hex digits. For a column, a new column of the same
+    kind, dtype and index (a categorical gets new categories). Nulls stay null.
 
     Raises
     ------
     ValueError
-        For what is not the address of an account: wrong length, alphabet, checksum, tag or
-        workchain; a column names the position of the first. `addr_none`, `addr_extern` and
-        `addr_var`, which the service may print where a message has no account, are refused as
-        well: as nulls they could not be told apart. Use `Series.mask` where that does not matter.
+        A string is not the address of an account: its length, alphabet, checksum, tag or workchain
+        is wrong. For a column, the message names the position of the first such string. The
+        strings `addr_none`, `addr_extern` and `addr_var`, which the service may print where a
+        message has no account, are refused too: if they became null, they could not be told apart.
+        If that does not matter, replace them first with `Series.mask`.
     TypeError
-        For what holds no strings.
+        `address` is neither a string nor a column of strings.
 
     Notes
     -----
-    ``00:``, ``-0:`` and ``+0:`` are no workchains, blanks are not stripped, and the two alphabets
-    of base64 may be mixed.
+    ``00:``, ``-0:`` and ``+0:`` are not valid workchains, white space is not stripped, and the two
+    alphabets of base64 may be mixed.
 
     Examples
     --------
@@ -103,27 +105,27 @@ def to_friendly(raw: Column, *, bounceable: bool = ..., test_only: bool = ...) -
 def to_friendly(
     raw: str | Column, *, bounceable: bool = True, test_only: bool = False
 ) -> str | Column:
-    """Write addresses in the user-friendly form, in base64url.
+    """Convert addresses to the user-friendly form, in base64url.
 
     Parameters
     ----------
     raw
-        An address in any form or a column of them, as for `to_raw`. The flags of one that is
-        user-friendly already are replaced.
+        An address in any form or a column of addresses, as in `to_raw`. The flags of an address
+        that is already user-friendly are replaced.
     bounceable
-        Whether a message that fails at the address should come back. Custom is True for contracts
-        and False for wallets.
+        Whether a message to the address should be returned if it fails. By convention True for
+        contracts and False for wallets.
     test_only
-        Whether software of the main network should refuse the address.
+        Whether software for the main network should refuse the address.
 
     Returns
     -------
-    48 characters; for a column, a new one as from `to_raw`.
+    48 characters. For a column, a new column as from `to_raw`.
 
     Raises
     ------
     ValueError, TypeError
-        As from `to_raw`.
+        As in `to_raw`.
 
     Examples
     --------
@@ -137,14 +139,14 @@ def to_friendly(
     """
     tag = _TAG | (0 if bounceable else 0x40) | (0x80 if test_only else 0)
     if isinstance(raw, str):
-        body = bytes([tag]) + _parse(raw)
-        checksum = binascii.crc_hqx(body, 0)  # CRC-16/XMODEM
-        return base64.urlsafe_b64encode(body + checksum.to_bytes(2, "big")).decode()
+        data = bytes([tag]) + _parse(raw)
+        checksum = binascii.crc_hqx(data, 0)  # CRC-16/XMODEM
+        return base64.urlsafe_b64encode(data + checksum.to_bytes(2, "big")).decode()
     return _convert(raw, partial(_write_friendly, tag))
 
 
 def _parse(text: str) -> bytes:
-    """Read one address in any form: the byte of its workchain and its 32 bytes."""
+    """Read one address in any form; return the byte of its workchain and its 32 bytes."""
     workchain, colon, account = text.partition(":")
     if text in _SPECIAL:
         fault = "the service prints this where a message has no account"
@@ -154,7 +156,7 @@ def _parse(text: str) -> bytes:
         elif len(account) != _HEX_LENGTH:
             fault = f"it has {len(account)} characters after the colon, not {_HEX_LENGTH}"
         elif not set(string.hexdigits).issuperset(account):
-            fault = "after the colon it has others than hex digits"
+            fault = "after the colon it has characters that are not hex digits"
         else:
             return _WORKCHAINS[workchain] + bytes.fromhex(account)
     elif len(text) != _FRIENDLY_LENGTH:
@@ -162,40 +164,40 @@ def _parse(text: str) -> bytes:
     elif not set(_BASE64URL + "+/").issuperset(text):
         fault = "it has characters outside the alphabets of base64 and base64url"
     else:
-        body = base64.urlsafe_b64decode(text)
-        if binascii.crc_hqx(body, 0):  # over body and checksum together it is zero
-            fault = "its checksum does not match, a character is mistyped"
-        elif body[0] & _TAG_MASK != _TAG:
-            fault = f"its tag is 0x{body[0]:02x}, not that of an account (0x11, 0x51, 0x91, 0xd1)"
+        data = base64.urlsafe_b64decode(text)
+        if binascii.crc_hqx(data, 0):  # over data and checksum together, the CRC is zero
+            fault = "its checksum does not match; a character is mistyped"
+        elif data[0] & _TAG_MASK != _TAG:
+            fault = f"its tag is 0x{data[0]:02x}, not that of an account (0x11, 0x51, 0x91, 0xd1)"
         else:
-            return body[1 : 1 + _ACCOUNT_LENGTH]
+            return data[1 : 1 + _ACCOUNT_LENGTH]
     raise ValueError(
-        f"{shorten(text)} is not the address of an account: {fault}{_advice(text)}. Accepted are "
-        "the raw form (0:, then 64 hex digits) and the user-friendly one (48 characters of base64 "
-        "or base64url)."
+        f"{shorten(text)} is not the address of an account: {fault}{_advice(text)}. Use the raw "
+        "form (0: and 64 hex digits) or the user-friendly form (48 characters of base64 or "
+        "base64url)."
     )
 
 
 def _advice(text: str) -> str:
-    """Say what to do about something that is nearly an address, or leads to one."""
+    """Return what to do about a string that is almost an address, or leads to one."""
     if text != text.strip():
-        return "; strip the blanks around it"
+        return "; strip the white space around it"
     if len(text) == _HEX_LENGTH and set(string.hexdigits).issuperset(text):
         return ": write the workchain before these hex digits, 0: or (masterchain) -1:"
     if "://" in text:
-        return "; it is a link: cut the address out of it"
+        return "; it is a link: extract the address from it"
     if "%" in text:
         return "; it is percent-encoded: use urllib.parse.unquote"
     if text.endswith((".ton", ".t.me")):
-        return "; it is a domain: address books say of which account"
+        return "; it is a domain: look up its account in an address book"
     return ""
 
 
-# Columns: every kind becomes Arrow and goes back.
+# Columns: every kind is converted to Arrow and back.
 
 
 def _convert(column: Column, write: Writer) -> Column:
-    """Rewrite every address of a column, keeping its kind, dtype, index and nulls."""
+    """Convert every address of a column; its kind, dtype, index and nulls stay the same."""
     result: Any
     if isinstance(column, pa.Array | pa.ChunkedArray):
         result = _convert_arrow(column, write)
@@ -219,12 +221,12 @@ def _convert(column: Column, write: Writer) -> Column:
 
 
 def _convert_series(column: Any, write: Writer) -> Any:
-    """Rewrite a series of polars, or of another library that narwhals knows."""
+    """Convert a series of polars, or of another library that narwhals supports."""
     series = nw.from_native(column, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
         raise TypeError(
-            f"{type(column).__name__} is neither a str nor a column of them: give a list, a numpy "
-            "array, a pandas or polars Series, or a pyarrow Array or ChunkedArray"
+            f"addresses must be a str, a list, a numpy array, a pandas or polars Series, or a "
+            f"pyarrow Array or ChunkedArray, not {type(column).__name__}"
         )
     table = pa.table({"address": _convert_arrow(series.to_arrow(), write)})
     made = nw.from_arrow(table, backend=series.implementation).get_column("address")
@@ -233,8 +235,11 @@ def _convert_series(column: Any, write: Writer) -> Any:
 
 def _convert_numpy(column: NDArray[Any], write: Writer) -> NDArray[Any]:
     if column.ndim != 1 or column.dtype.kind not in "OUT":
-        raise TypeError(f"addresses are one dimension of str, not {column.ndim} of {column.dtype}")
-    objects = column.astype(object)  # a copy, which keeps its own kinds of null
+        raise TypeError(
+            f"addresses must be a one-dimensional array of str, not {column.ndim}-dimensional of "
+            f"{column.dtype}"
+        )
+    objects = column.astype(object)  # a copy, which keeps its kinds of null
     arrow = _convert_arrow(_to_arrow(objects), write)
     valid = arrow.is_valid().to_numpy(zero_copy_only=False)
     objects[valid] = arrow.drop_null().to_numpy(zero_copy_only=False)
@@ -247,7 +252,7 @@ def _convert_arrow(column: pa.Array, write: Writer) -> pa.Array:
         return column
     values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     if values not in _TEXT_TYPES:
-        raise TypeError(f"addresses are a column of strings, not of {column.type}")
+        raise TypeError(f"addresses must be a column of strings, not of {column.type}")
     chunked = isinstance(column, pa.ChunkedArray)
     chunks, position = [], 0
     for chunk in column.chunks if chunked else [column]:
@@ -262,12 +267,12 @@ def _convert_arrow(column: pa.Array, write: Writer) -> pa.Array:
 
 
 def _to_arrow(values: Any) -> pa.Array:
-    """Turn strings and nulls into Arrow, refusing anything else."""
+    """Convert strings and nulls to Arrow; raise an error for other values."""
     try:
         arrow = pa.array(values, from_pandas=True)
     except (pa.ArrowException, UnicodeEncodeError):  # mixed types; half a surrogate pair
         _refuse(values, 0)
-    if pa.types.is_binary(arrow.type):  # what pyarrow makes of bytes among the strings
+    if pa.types.is_binary(arrow.type):  # pyarrow makes this of strings mixed with bytes
         _refuse(values, 0)
     return arrow
 
@@ -280,13 +285,13 @@ def _refuse(values: Iterable[Any], start: int) -> NoReturn:
                 _parse(value)
             except ValueError as error:
                 raise ValueError(f"position {position}: {error}") from None
-        elif pd.isna(value) is not True:  # of a list it is an array
+        elif pd.isna(value) is not True:  # for a list it returns an array
             raise TypeError(f"position {position}: {shorten(value)} is not a str")
-    raise TypeError(f"from position {start}: no column of addresses")
+    raise TypeError(f"from position {start}: not a column of addresses")
 
 
 def _read(text: pa.LargeStringArray, position: int) -> tuple[Bytes, Flags]:
-    """Read addresses into rows of 33 bytes, and tell which are not null."""
+    """Read addresses into rows of 33 bytes; return also which are not null."""
     _, offsets, data = text.buffers()
     bounds = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
     chars = np.frombuffer(data or b"", np.uint8)
@@ -298,7 +303,7 @@ def _read(text: pa.LargeStringArray, position: int) -> tuple[Bytes, Flags]:
         chosen = lengths == length
         if chosen.any():
             rows = slice(None) if chosen.all() else np.flatnonzero(chosen)
-            # Selecting rows of overlapping windows copies each address in one piece.
+            # Rows are selected from overlapping windows: this copies each address in one piece.
             windows = np.lib.stride_tricks.sliding_window_view(chars, length)
             accounts[rows], good[rows] = read(windows[bounds[:-1][rows]])
     if not good.all():
@@ -321,8 +326,8 @@ def _to_text(chars: Bytes, lengths: NDArray[np.int64], valid: Flags) -> pa.Large
     return pa.LargeStringArray.from_buffers(len(valid), *buffers)
 
 
-# Blocks of rows: a pair of characters is one number of 16 bits, in memory order both ways, which
-# tables turn into a byte (hex) or 12 bits (base64) and back.
+# Blocks of rows: a pair of characters is one 16-bit number, in memory order in both directions.
+# Tables convert it into a byte (hex) or 12 bits (base64) and back.
 
 
 def _pairs(alphabet: str) -> NDArray[np.uint16]:
@@ -330,7 +335,7 @@ def _pairs(alphabet: str) -> NDArray[np.uint16]:
 
 
 def _values(alphabet: str, base: int) -> NDArray[np.int16]:
-    """Tabulate what a pair means, -1 for nothing; past the base the last digits are respelt."""
+    """Tabulate the value of each pair, -1 if invalid; digits past the base repeat the last ones."""
     digits = np.arange(len(alphabet))
     digits[base:] -= len(alphabet) - base
     table = np.full(1 << 16, -1, np.int16)
@@ -340,10 +345,10 @@ def _values(alphabet: str, base: int) -> NDArray[np.int16]:
 
 _HEX_PAIRS, _HEX_VALUES = _pairs("0123456789ABCDEF"), _values("0123456789ABCDEFabcdef", 16)
 _BASE64_PAIRS, _BASE64_VALUES = _pairs(_BASE64URL), _values(_BASE64URL + "+/", 64)
-_CRC16: NDArray[np.uint16] = np.arange(1 << 16).astype(np.uint16)  # what 16 shifts make of it
+_CRC16: NDArray[np.uint16] = np.arange(1 << 16).astype(np.uint16)  # the result of 16 shifts
 for _ in range(16):
     _CRC16 = (_CRC16 << 1 ^ np.where(_CRC16 & 0x8000, 0x1021, 0)).astype(np.uint16)
-# At n: the workchain of byte n, in decimal, after zeros, as characters and as one number.
+# At n: the workchain of byte n in decimal, padded with zero bytes, as characters and as a number.
 _NAMES = sorted(_WORKCHAINS, key=lambda name: _WORKCHAINS[name])
 _NAME_LENGTHS = np.array([len(name) for name in _NAMES])
 _NAME_KEYS = np.array([name.rjust(4, "\0") for name in _NAMES], "S4").view(np.uint32)
@@ -375,17 +380,17 @@ def _write_raw(accounts: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
 def _read_friendly(chars: Bytes) -> tuple[Bytes, Flags]:
     bits = _BASE64_VALUES.take(chars.view(np.uint16))
     left, right = bits[:, 0::2], bits[:, 1::2]
-    body = np.stack([left >> 4, left << 4 | right >> 8, right], axis=2).astype(np.uint8)
-    body = body.reshape(-1, _ACCOUNT_LENGTH + 3)
-    good = (np.bitwise_or.reduce(bits, axis=1) >= 0) & (_crc16(body) == 0)
-    good &= body[:, 0] & _TAG_MASK == _TAG
-    return body[:, 1 : 1 + _ACCOUNT_LENGTH], good
+    data = np.stack([left >> 4, left << 4 | right >> 8, right], axis=2).astype(np.uint8)
+    data = data.reshape(-1, _ACCOUNT_LENGTH + 3)
+    good = (np.bitwise_or.reduce(bits, axis=1) >= 0) & (_crc16(data) == 0)
+    good &= data[:, 0] & _TAG_MASK == _TAG
+    return data[:, 1 : 1 + _ACCOUNT_LENGTH], good
 
 
 def _write_friendly(tag: int, accounts: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
-    body = np.hstack([np.full((len(accounts), 1), tag, np.uint8), accounts])
-    checksum = _crc16(body).astype(">u2").view(np.uint8).reshape(-1, 2)
-    bytes_ = np.hstack([body, checksum]).astype(np.uint16)
+    data = np.hstack([np.full((len(accounts), 1), tag, np.uint8), accounts])
+    checksum = _crc16(data).astype(">u2").view(np.uint8).reshape(-1, 2)
+    bytes_ = np.hstack([data, checksum]).astype(np.uint16)
     first, second, third = (bytes_[:, n::3] for n in range(3))
     bits = np.stack([first << 4 | second >> 4, (second & 15) << 8 | third], axis=2)
     chars = _BASE64_PAIRS.take(bits).view(np.uint8).reshape(-1, _FRIENDLY_LENGTH)
@@ -393,7 +398,7 @@ def _write_friendly(tag: int, accounts: Bytes) -> tuple[Bytes, NDArray[np.int64]
 
 
 def _crc16(rows: Bytes) -> NDArray[np.uint16]:
-    """CRC-16/XMODEM of every row of an even number of bytes."""
+    """Compute the CRC-16/XMODEM of every row; rows have an even number of bytes."""
     crc = np.zeros(len(rows), np.uint16)
     for word in np.ascontiguousarray(rows).view(">u2").T.astype(np.uint16):
         crc = _CRC16.take(crc ^ word)

@@ -1,4 +1,4 @@
-"""The main job, told step by step: fetch, keep, look, draw."""
+"""A demonstration in steps: fetch, store, analyse, plot."""
 
 from __future__ import annotations
 
@@ -29,26 +29,26 @@ BLOCKS, ACCOUNTS = 50, 200
 
 
 def demo(store: str | PathLike[str]) -> Path:
-    """Do the main job over real HTTP and tell every step.
+    """Fetch, analyse and plot sample data over HTTP, and print every step.
 
-    A local service answers from the sample store; blocks and accounts are fetched from it into a
-    store of their own, and looked at.
+    A local service answers from the sample store. Blocks and accounts are fetched from it into
+    another store, and analysed.
 
     Parameters
     ----------
     store
-        The folder of that store.
+        Folder of the store to fetch into.
 
     Returns
     -------
-    The picture that was drawn.
+    Path of the picture.
     """
     start = time.monotonic()
     folder = Path(store)
     source = read_blocks(sample())
     first = source.seqnos[0].start
     addresses = read_accounts(sample()).accounts.address[:ACCOUNTS]
-    say(f"1. A service on this computer answers from the sample store (made up): {sample()}")
+    say(f"1. A service on this computer answers from the sample store (synthetic): {sample()}")
     with serve(sample(), dialect="service") as url, Client(url) as client:
         say(f"   It listens on {url}")
         say(f"\n2. Fetching {BLOCKS} masterchain blocks and {ACCOUNTS} accounts into {folder}")
@@ -57,8 +57,8 @@ def demo(store: str | PathLike[str]) -> Path:
         )
         accounts = fetch_accounts(addresses, client=client, store=folder, progress=True)
         done = client.statistics
-    say(f"   {done.requests} requests; the files are there to stay, and are not fetched again")
-    say("\n3. What came, as typed frames")
+    say(f"   {done.requests} requests; the files are kept, and not fetched again")
+    say("\n3. The results, as typed frames")
     for name in blocks.names:
         say(f"   blocks.{name:<14} {blocks.frame(name).shape}")
     for name in accounts.names:
@@ -70,14 +70,17 @@ def demo(store: str | PathLike[str]) -> Path:
     show("blocks.messages", messages[columns].head())
     show("accounts.accounts", accounts.accounts[["address", "status", "balance"]].head())
     fees = fee_summary(transactions, messages)
-    show("4. What it all cost, in nanoton: fee_summary", fees.T.set_axis(["nanoton"], axis=1))
+    show("4. Fees, in nanoton: fee_summary", fees.T.set_axis(["nanoton"], axis=1))
     columns = ["account", "calls", "gas_used", "gas_median", "gas_max", "gas_fees"]
     gas = gas_summary(transactions, by="account")
-    show("5. Who uses the most gas: gas_summary", gas.nlargest(5, "gas_used")[columns])
+    show("5. Accounts that use the most gas: gas_summary", gas.nlargest(5, "gas_used")[columns])
     columns = ["phase", "code", "name", "failures", "cost"]
-    show("6. What fails, and why: failure_summary", failure_summary(transactions)[columns].head(8))
     show(
-        "   Do all numbers add up? check_balances",
+        "6. Failures and their reasons: failure_summary",
+        failure_summary(transactions)[columns].head(8),
+    )
+    show(
+        "   Are all balances explained? check_balances",
         check_balances(transactions, messages)["verdict"].value_counts().to_frame("transactions"),
     )
     picture = folder / "fees.png"
@@ -90,8 +93,8 @@ def demo(store: str | PathLike[str]) -> Path:
 
 
 def draw(transactions: pd.DataFrame, messages: pd.DataFrame) -> Figure:
-    """Draw what the fees are for, and how much gas calls use."""
-    from matplotlib.figure import Figure  # noqa: PLC0415 - importing tonframes draws nothing
+    """Plot the parts of the fees, and the gas that calls use."""
+    from matplotlib.figure import Figure  # noqa: PLC0415 - tonframes is imported without matplotlib
 
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -102,7 +105,7 @@ def draw(transactions: pd.DataFrame, messages: pd.DataFrame) -> Figure:
 
 
 def say(text: str) -> None:
-    """Tell a step."""
+    """Print a line at once."""
     sys.stdout.write(f"{text}\n")
     sys.stdout.flush()
 
@@ -116,7 +119,7 @@ def show(title: str, frame: pd.DataFrame) -> None:
 
 
 def _shortened(text: object) -> str:
-    """Cut long texts in the middle, and keep control characters from the terminal."""
+    """Shorten a long text in the middle, and replace control characters."""
     if not isinstance(text, str):
         return ""
     plain = "".join(c if c.isprintable() else "·" for c in text)

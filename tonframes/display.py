@@ -1,9 +1,9 @@
-"""Text and HTML for people to look at, in a terminal and in a notebook.
+"""Text and HTML for a terminal and a notebook.
 
-What comes from a chain was written by anybody: a comment may hold HTML, an escape sequence for
-terminals or characters that turn the line around. Nothing leaves this module but through `inert`.
-The HTML has no script and no colours of its own, so that it reads in a light and in a dark theme
-and where a notebook is not trusted, and its tables are plain enough to lose their styles.
+Anybody can write text to a chain: a comment may contain HTML, an escape sequence for terminals, or
+characters that reverse the direction of a line. So this module passes all text through `inert`.
+The HTML has no script and sets no colours: it is readable in light and dark themes and in a
+notebook that is not trusted. Its tables are readable without their styles.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Text in a cell is cut to this many characters: a raw address fits, as an address that is cut in
-#: the middle invites another with the same ends.
+#: Longest text in a cell, in characters. A raw address fits: a shortened address could be mistaken
+#: for another one with the same ends.
 WIDEST = 69
 
 _SCALES = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
@@ -25,16 +25,16 @@ _AGES = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def inert(text: str) -> str:
-    r"""Write text so that it does nothing where it is shown: on one line, every character visible.
+    r"""Return text that is safe to show: on one line, every character visible.
 
-    Control characters (of terminals), format characters (which turn the direction of text, or
-    cannot be seen), separators other than the space, and half surrogate pairs become escapes. For
-    HTML it is to be escaped besides.
+    These characters become escapes: control characters (terminals act on them), format characters
+    (invisible, or they change the direction of text), separators other than the space, and single
+    surrogates. HTML must be escaped as well.
 
     Parameters
     ----------
     text
-        Names, domains, comments: whatever comes from the chain.
+        Names, domains, comments and other text from the chain.
 
     Examples
     --------
@@ -49,13 +49,13 @@ def inert(text: str) -> str:
 
 
 def cut(text: str) -> str:
-    """Make text inert and at most `WIDEST` characters long."""
+    """Return text made inert and shortened to `WIDEST` characters."""
     short = inert(text[:WIDEST])
     return short if len(text) <= WIDEST and len(short) <= WIDEST else short[: WIDEST - 1] + "…"
 
 
 def size(count: int) -> str:
-    """Write a number of bytes.
+    """Return a number of bytes as text.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def size(count: int) -> str:
 
 
 def moment(time: datetime) -> str:
-    """Write a moment to the second, in UTC.
+    """Return a moment as text, to the second, in UTC.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def moment(time: datetime) -> str:
 
 
 def lasting(seconds: float) -> str:
-    """Write a duration in the largest unit that fits twice, or in the only one.
+    """Return a duration as text, in the largest unit of which it has at least two.
 
     Examples
     --------
@@ -94,13 +94,13 @@ def lasting(seconds: float) -> str:
 
 
 def ago(time: datetime) -> str:
-    """Say how long ago a moment was; clocks differ, so it may be to come."""
+    """Return how long ago a moment was; it may be in the future, because clocks differ."""
     seconds = (datetime.now(UTC) - time).total_seconds()
     return f"{lasting(seconds)} ago" if seconds >= 0 else f"in {lasting(-seconds)}"
 
 
 def span(first: datetime, last: datetime) -> str:
-    """Write two moments and what lies between them.
+    """Return two moments and the duration between them as text.
 
     Examples
     --------
@@ -114,7 +114,7 @@ def span(first: datetime, last: datetime) -> str:
 
 @dataclass(frozen=True)
 class Preview:
-    """The first rows of a table: what they are called, and the text of their cells."""
+    """The first rows of a table: names of columns, and text of cells."""
 
     summary: str
     columns: Sequence[str] = ()
@@ -122,7 +122,7 @@ class Preview:
     note: str = ""
 
     def html(self) -> str:
-        """Write it to be opened by a click, or as a line if there are no rows."""
+        """Return HTML: a table that a click opens, or one line if there are no rows."""
         if not self.rows:
             return f"<div>{_escape(self.summary)}</div>"
         head = "".join(f"<th>{_escape(name)}</th>" for name in self.columns)
@@ -139,19 +139,19 @@ class Preview:
 
 @dataclass(frozen=True)
 class Card:
-    """What an object is, on a line, and what is known of it, by labels."""
+    """A title, and facts about an object with their labels."""
 
     title: str
     facts: Sequence[tuple[str, str]]
 
     def text(self) -> str:
-        """Write it for a terminal."""
+        """Return text for a terminal."""
         width = max((len(label) for label, _ in self.facts), default=0)
         lines = [f"\n  {inert(label):{width}}  {inert(fact)}" for label, fact in self.facts]
         return f"<{inert(self.title)}{''.join(lines)}>"
 
     def html(self, previews: Sequence[Preview] = ()) -> str:
-        """Write it for a notebook."""
+        """Return HTML for a notebook."""
         left = 'style="text-align: left"'
         rows = "".join(
             f"<tr><th {left}>{_escape(label)}</th><td {left}>{_escape(fact)}</td></tr>"

@@ -1,16 +1,15 @@
-"""Tables as CSV, which a spreadsheet may open: no digit is lost, and no text is a formula.
+"""Write and read CSV files that are safe to open in a spreadsheet and lose no digit.
 
-A spreadsheet takes a cell that begins with one of ``= + - @`` for a formula, blanks before it or
-not, and what anyone writes into a comment could so read other cells or start programs
-(https://owasp.org/www-community/attacks/CSV_Injection). In text such a beginning gets a quote
-before it, ``'``, and so does one after a semicolon, a tab or the end of a line, where a
-spreadsheet that expects other separators begins a cell. Text that has the quote there already
-gets a second one, so that `read_csv` can take them off again.
+A spreadsheet treats a cell that begins with one of ``= + - @`` as a formula, even after white
+space. Anyone can write such a text into a comment; as a formula it could read other cells or start
+programs (https://owasp.org/www-community/attacks/CSV_Injection). So `write_csv` puts a quote,
+``'``, before such a beginning. It does the same after a semicolon, a tab or a line end within a
+text, because a spreadsheet that expects other separators begins a new cell there. If the text
+already has a quote there, it gets a second one, so that `read_csv` can remove the added quotes.
 
-Two texts are left as they are although they may begin with ``-`` or ``+``, because programs look
-them up: a raw address (``-1:5555…``), which holds nothing but digits, A to F and a colon, so that
-it can neither call a function nor name another file; and a hash in base64, whose ``=`` at the end
-no formula can have.
+Two kinds of text stay unchanged although they may begin with ``-`` or ``+``, because programs look
+them up. A raw address (``-1:5555…``) contains only digits, A to F and a colon, so it can neither
+call a function nor name another file. A hash in base64 ends with ``=``, which no formula does.
 """
 
 from __future__ import annotations
@@ -33,35 +32,36 @@ if TYPE_CHECKING:
     from os import PathLike
 
 _BLANKS = r"[\s\p{Z}\p{Cc}\p{Cf}]*"
-_SIGNS = "[=+\\-@\uff1d\uff0b\uff0d\uff20]"  # and their full-width variants
+_SIGNS = "[=+\\-@\uff1d\uff0b\uff0d\uff20]"  # with their full-width variants
 _HARMLESS = r"\A(-?[0-9]+:[0-9A-F]{64}|[0-9A-Za-z+/]{43}=)\z"
-_LIVE = rf"\A('|[\t\r\n]|{_BLANKS}{_SIGNS})"
-_LIVE_WITHIN = rf"([;\t\r\n]{_BLANKS})({_SIGNS}|')"
+_FORMULA = rf"\A('|[\t\r\n]|{_BLANKS}{_SIGNS})"
+_FORMULA_WITHIN = rf"([;\t\r\n]{_BLANKS})({_SIGNS}|')"
 _QUOTED_WITHIN = rf"([;\t\r\n]{_BLANKS})'({_SIGNS}|')"
 
-#: Bytes that are read at once: more than a row may have.
+#: Bytes that are read at once; a row must be shorter.
 _BLOCK = 1 << 26
 
 
 def write_csv(frame: Any, path: str | PathLike[str]) -> None:
-    """Write a frame as CSV: UTF-8, commas, text in quotes as in RFC 4180, nulls as nothing.
+    """Write a frame to a CSV file: UTF-8, commas, quoted text (RFC 4180), empty cells for nulls.
 
-    The file has every digit, but spreadsheets round integers to 15 of them when they open it:
-    import such columns (``lt``, amounts) as text there. Text that would be a formula gets a quote
-    before it, as the module says.
+    The file contains every digit. But spreadsheets round integers to 15 digits when they open it:
+    import such columns (``lt``, amounts) as text there. A text that a spreadsheet would treat as a
+    formula gets a quote before it; see the module `tonframes.export`.
 
     Parameters
     ----------
     frame
-        A pandas, polars or pyarrow frame: a table of `Blocks`, or what an analysis gave. The index
-        of a pandas frame is written if it has a name.
+        A pandas, polars or pyarrow frame: a table of `Blocks`, or the result of an analysis. The
+        index of a pandas frame is written if it has a name.
     path
-        The file. One that is there is replaced, once all is written.
+        The file. An existing file is replaced when the new one is complete.
 
     Raises
     ------
     TypeError
-        Not such a frame, or a column holds what has no place in a cell, such as lists.
+        `frame` is not such a frame, or a column has values that do not fit into cells, such as
+        lists.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
     ,0
     """
     file = Path(path)
-    table = _inert(_table(frame))
+    table = _without_formulas(_table(frame))
     temporary = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as sink:
@@ -86,12 +86,12 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
 
 
 def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
-    """Read a table back that `write_csv` has written.
+    """Read a table that `write_csv` has written.
 
     Parameters
     ----------
     path
-        The file; it may have a part of the table's columns, in any order.
+        The file. It may contain some of the columns of the table, in any order.
     table
         transactions, messages, blocks, accounts, address_book or metadata.
 
@@ -102,8 +102,8 @@ def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
     Raises
     ------
     ValueError
-        The file is not of that table: a column is unknown, or a value is not of its kind, as
-        after a spreadsheet has rounded it.
+        The file does not fit the table: it has an unknown column, or a value of the wrong kind,
+        for example because a spreadsheet has rounded it.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
     True
     """
     if table not in schema.TABLES:
-        raise ValueError(f"no table {table!r}: there are {', '.join(schema.TABLES)}")
+        raise ValueError(f"there is no table {table!r}; the tables are {', '.join(schema.TABLES)}")
     declared = schema.TABLES[table].schema
     try:
         found = csv.read_csv(
@@ -132,19 +132,24 @@ def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
             ),
         )
     except pa.ArrowInvalid as error:
-        raise ValueError(f"{path} is not CSV of {table}: {shorten(str(error))}") from None
+        raise ValueError(f"{path} is not a CSV file of {table}: {shorten(str(error))}") from None
     names = found.column_names
-    if strangers := [name for name in names if name not in declared.names]:
+    if unknown := [name for name in names if name not in declared.names]:
         raise ValueError(
-            f"{path} is not CSV of {table}: it has a column {shorten(strangers[0])}, which "
-            f"describe({table!r}) does not know"
+            f"{path} is not a CSV file of {table}: it has a column {shorten(unknown[0])}, which "
+            f"describe({table!r}) does not list"
         )
     fields = [declared.field(name) for name in names]
     for field in fields:
         if not field.nullable and found[field.name].null_count:
-            raise ValueError(f"{path} is not CSV of {table}: {field.name} is empty in some rows")
+            raise ValueError(
+                f"{path} is not a CSV file of {table}: {field.name} is empty in some rows"
+            )
     rows = pa.Table.from_arrays(
-        [_live(column) if pa.types.is_string(column.type) else column for column in found.columns],
+        [
+            _unquote(column) if pa.types.is_string(column.type) else column
+            for column in found.columns
+        ],
         schema=pa.schema(fields, declared.metadata),
     )
     frame: pd.DataFrame = rows.to_pandas()
@@ -152,12 +157,14 @@ def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
 
 
 def _table(frame: Any) -> pa.Table:
-    """Make a table of a frame in which every cell is a number, a truth value, a time or text."""
+    """Convert a frame to a table whose columns are numbers, booleans, times or text."""
     rows = nw.from_native(frame, eager_only=False, pass_through=True)
     if isinstance(rows, nw.LazyFrame):
-        raise TypeError("write_csv takes a frame that is there, not a lazy one: collect it first")
+        raise TypeError("write_csv takes an eager frame, not a lazy one: collect it first")
     if not isinstance(rows, nw.DataFrame):
-        raise TypeError(f"write_csv takes a frame, not {type(frame).__name__}")
+        raise TypeError(
+            f"write_csv takes a frame of pandas, polars or pyarrow, not {type(frame).__name__}"
+        )
     try:
         if isinstance(frame, pd.DataFrame):
             named = any(name is not None for name in frame.index.names)
@@ -166,7 +173,7 @@ def _table(frame: Any) -> pa.Table:
         else:
             table = rows.to_arrow()
     except (pa.ArrowException, UnicodeEncodeError) as error:  # mixed types; half a surrogate pair
-        raise TypeError(f"write_csv cannot put this into cells: {shorten(str(error))}") from None
+        raise TypeError(f"write_csv cannot write this frame: {shorten(str(error))}") from None
     names = table.column_names
     columns = [_cells(name, table.column(place)) for place, name in enumerate(names)]
     return pa.Table.from_arrays(columns, names)
@@ -179,7 +186,7 @@ def _cells(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_string_view(kind) or pa.types.is_string(kind):
         return column.cast(pa.large_string())
     if not any(fits(kind) for fits in _CELLS):
-        raise TypeError(f"write_csv cannot put the column {shorten(name)} into cells: it is {kind}")
+        raise TypeError(f"write_csv cannot write the column {shorten(name)}: its type is {kind}")
     return column
 
 
@@ -194,24 +201,24 @@ _CELLS = (
 )
 
 
-def _inert(table: pa.Table) -> pa.Table:
-    """Put quotes before what a spreadsheet would take for a formula, in names of columns too."""
+def _without_formulas(table: pa.Table) -> pa.Table:
+    """Put quotes before text that a spreadsheet would treat as a formula, also in column names."""
     columns = [
-        _dead(column) if pa.types.is_large_string(column.type) else column
+        _quote(column) if pa.types.is_large_string(column.type) else column
         for column in table.columns
     ]
-    names = _dead(pa.chunked_array([table.column_names], pa.large_string()))
+    names = _quote(pa.chunked_array([table.column_names], pa.large_string()))
     return pa.Table.from_arrays(columns, names.to_pylist())
 
 
-def _dead(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    within = pc.replace_substring_regex(text, pattern=_LIVE_WITHIN, replacement=r"\1'\2")
-    live = pc.and_not(
-        pc.match_substring_regex(within, _LIVE), pc.match_substring_regex(within, _HARMLESS)
+def _quote(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    within = pc.replace_substring_regex(text, pattern=_FORMULA_WITHIN, replacement=r"\1'\2")
+    formulas = pc.and_not(
+        pc.match_substring_regex(within, _FORMULA), pc.match_substring_regex(within, _HARMLESS)
     )
-    return pc.if_else(live, pc.utf8_replace_slice(within, 0, 0, "'"), within)
+    return pc.if_else(formulas, pc.utf8_replace_slice(within, 0, 0, "'"), within)
 
 
-def _live(text: pa.ChunkedArray) -> pa.ChunkedArray:
+def _unquote(text: pa.ChunkedArray) -> pa.ChunkedArray:
     bare = pc.replace_substring_regex(text, pattern=r"\A'", replacement="")
     return pc.replace_substring_regex(bare, pattern=_QUOTED_WITHIN, replacement=r"\1\2")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from tonframes.seqnos import ranges
 from tonframes.store import Store
-from tonframes.synthetic import Chain
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order, stamped, with_columns
 
@@ -48,6 +47,8 @@ def write_sample(path: str | PathLike[str]) -> None:
     path
         A folder that is not there yet.
     """
+    from tonframes.synthetic import Chain  # noqa: PLC0415 - reading the sample does not need it
+
     chain = Chain()
     store = Store(path)
     addresses: list[str] = []

@@ -12,7 +12,7 @@ from parity import ENGINES, assert_same, collected, frame_of
 
 import tonframes as tf
 from tonframes.analysis.failures import FAILURES, failure_summary, failures
-from tonframes.network import codes
+from tonframes.network import exit_codes, result_codes
 
 # Extra fields are what some recorded bodies are made of.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
@@ -123,7 +123,7 @@ def test_the_sample_fails_in_no_other_way(made):
     found = failures(made[0])
     codes_seen = {code for phase, code, *_ in KINDS if phase == "compute"} | {401, 707, 709}
     assert set(found.code[found.phase == "compute"]) == codes_seen
-    assert set(found.bounce) < {*codes.BOUNCES, "none"}
+    assert set(found.bounce) < {*result_codes.BOUNCES, "none"}
     ways = found[["phase", "bounce"]].drop_duplicates().itertuples(index=False)
     assert {tuple(way) for way in ways} == {(phase, bounce) for phase, _, _, bounce in KINDS}
 
@@ -140,23 +140,27 @@ def test_a_number_means_one_thing_as_exit_code_and_another_as_result_code():
     ]
     found = failures(frame(rows))
     assert found.name.to_list()[:3] == ["contract-defined"] * 3
-    assert found.name.to_list()[3:] == [codes.RESULT_CODES[code].name for code in (33, 37, 50)]
+    assert found.name.to_list()[3:] == [
+        result_codes.RESULT_CODES[code].name for code in (33, 37, 50)
+    ]
 
 
 def test_codes_are_looked_up():
-    rows = [{"compute_success": False, "compute_exit_code": code} for code in codes.EXIT_CODES]
-    rows += [{"action_success": False, "action_result_code": code} for code in codes.RESULT_CODES]
+    rows = [{"compute_success": False, "compute_exit_code": code} for code in exit_codes.EXIT_CODES]
+    rows += [
+        {"action_success": False, "action_result_code": code} for code in result_codes.RESULT_CODES
+    ]
     found = failures(frame(rows))
-    known = [*codes.EXIT_CODES.values(), *codes.RESULT_CODES.values()]
+    known = [*exit_codes.EXIT_CODES.values(), *result_codes.RESULT_CODES.values()]
     assert found.name.to_list() == [code.name for code in known]
     assert found.meaning.to_list() == [code.meaning for code in known]
 
 
 def test_reasons_are_looked_up_and_new_ones_kept():
-    rows = [{"compute_skipped": True, "skipped_reason": name} for name in codes.SKIP_REASONS]
+    rows = [{"compute_skipped": True, "skipped_reason": name} for name in exit_codes.SKIP_REASONS]
     found = failures(frame([*rows, {"compute_skipped": True, "skipped_reason": "news"}]))
-    assert found.name.to_list() == [*codes.SKIP_REASONS, "news"]
-    assert found.meaning.fillna("").to_list() == [*codes.SKIP_REASONS.values(), ""]
+    assert found.name.to_list() == [*exit_codes.SKIP_REASONS, "news"]
+    assert found.meaning.fillna("").to_list() == [*exit_codes.SKIP_REASONS.values(), ""]
 
 
 def test_what_contracts_define_themselves_is_said_to_be_theirs_and_the_rest_is_unknown():
@@ -199,7 +203,7 @@ def code_of(row):
             return None, row["skipped_reason"]
         case "compute" | "committed":
             code = row["compute_exit_code"]
-            return code, codes.EXIT_CODE_NAMES.get(code)
+            return code, exit_codes.EXIT_CODE_NAMES.get(code)
         case "ignored":
             return None, "skipped actions"
     return None, None

@@ -300,7 +300,7 @@ def test_of_several_that_fit_the_one_in_force_is_taken():
 
 
 def test_prices_are_rows_of_a_history():
-    for wrong in ([], ["a"], None):
+    for wrong in ([], ["a"], 7):
         with pytest.raises((TypeError, ValueError), match=r"tonframes\.network\.prices\.Prices"):
             price_of(calls([1]), prices=wrong)
     mine = dataclasses.replace(NEW, workchain=5, name="mine")

@@ -1,9 +1,9 @@
-"""Bodies: what the service reads out of them, what fees follow, and that none can do harm."""
+"""Bodies: decoded as the service decodes them, import fees, and harmless whatever they contain."""
 
 import json
+import re
 import sys
 from base64 import b64decode, b64encode
-from decimal import Decimal
 from random import Random
 
 import dask.dataframe as dd
@@ -18,17 +18,24 @@ from pandas.testing import assert_frame_equal, assert_series_equal
 
 import tonframes as tf
 from tonframes.analysis.fees import PARTS
-from tonframes.bodies import MAX_BYTES, MAX_CELLS, decode_bodies, import_fees, layouts
+from tonframes.bodies import (
+    MAX_BYTES,
+    MAX_CELLS,
+    decode_bodies,
+    import_fees,
+    possible_weights,
+)
 from tonframes.bodies.cells import Builder, Cell, usage
-from tonframes.bodies.schemes import FORMS
+from tonframes.bodies.result import RESULT
+from tonframes.bodies.schemes import SCHEMES
 from tonframes.network.prices import PRICES
 from tonframes.synthetic import bodies as made_up
 
 pytoniq = pytest.importorskip("pytoniq_core")
 
 A, B = "0:" + "AB" * 32, "-1:" + "0F" * 32
-READ = ["opcode", "kind", "bounced_opcode", "query_id", "amount", "sender", "recipient"]
-READ += ["response_destination", "forward_amount", "comment", "error"]
+KEYS = ["tx_hash", "direction", "position", "msg_hash"]
+READ = [column.name for column in RESULT][len(KEYS) :]
 JETTON_TRANSFER, JETTON_NOTIFY = 0x0F8A7EA5, 0x7362D09C
 CAPITALS = st.binary(min_size=32, max_size=32).map(lambda account: account.hex().upper())
 ADDRESSES = st.none() | st.builds("{}:{}".format, st.integers(-128, 127), CAPITALS)
@@ -39,7 +46,7 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=400)
 
 
 def said(*bags):
-    """Decode bags (base64 or bytes, all the same) into rows without what is null."""
+    """Decode bags (all base64 or all bytes) into rows without nulls."""
     name = "body_boc" if isinstance(bags[0], bytes) else "body"
     table = decode_bodies(pa.table({name: list(bags)}))
     assert table.num_rows == len(bags)
@@ -65,7 +72,7 @@ def snake(data, size=127):
 
 
 def bag(cells):
-    """Write (data, references) as a bag, true or not; references are counted from the root."""
+    """Write cells as a bag, valid or not: their data and references, counted from the root."""
     body = b"".join(
         bytes((len(refs), 2 * len(data))) + data + b"".join(ref.to_bytes(3) for ref in refs)
         for data, refs in cells
@@ -74,7 +81,7 @@ def bag(cells):
     return head + (1).to_bytes(3) + bytes(3) + len(body).to_bytes(4) + bytes(3) + body
 
 
-# ── what the service reads ───────────────────────────────────────────────────────────────────────
+# ── decoded as the service does ──────────────────────────────────────────────────────────────────
 
 _NAMES = {
     "destination": "recipient",
@@ -85,27 +92,29 @@ _NAMES = {
     "response_address": "response_destination",
     "forward_ton_amount": "forward_amount",
 }
-_OPCODES = {kind: opcode for opcode, (kind, _) in FORMS.items()} | {"text_comment": 0}
+_OPCODES = {kind: opcode for opcode, (kind, _) in SCHEMES.items()} | {"text_comment": 0}
 
 
 def expected(decoded):
-    """Make the row of what the service decoded."""
+    """Return the row that the decoded body of the service stands for."""
     kind = decoded.get("@type") or decoded["type"]
     row = {"kind": kind}
     if kind == "text_comment":
         row["comment"] = decoded.get("comment", decoded.get("text"))
     if kind == "bounce" and decoded["payload"]["@type"] in _OPCODES:
         row["bounced_opcode"] = _OPCODES[decoded["payload"]["@type"]]
-    fields = FORMS.get(_OPCODES.get(kind), ("", ()))[1]
+    fields = SCHEMES.get(_OPCODES.get(kind), ("", ()))[1]
     for key, value in decoded.items():
         name = _NAMES.get(key, key)
         if name not in fields:
             continue
         match value:
             case str():
-                row[name] = Decimal(value)
+                row[name] = int(value)
+            case {"@type": "var_uint", "value": number} if name == "amount":
+                row |= {"amount": float(number), "amount_exact": number}
             case {"@type": "var_uint", "value": number}:
-                row[name] = int(number) if name == "forward_amount" else Decimal(number)
+                row[name] = int(number)
             case {"@type": "addr_std", "workchain_id": workchain, "address": account}:
                 row[name] = f"{workchain}:{account}"
             case {"value": {"@type": "text_comment", "text": text}}:
@@ -114,9 +123,9 @@ def expected(decoded):
 
 
 def compare(messages):
-    """Hold our reading against the service's; give the kinds that were there."""
+    """Compare our columns with what the service decoded; return the kinds that occurred."""
     ours = decode_bodies(messages)
-    assert list(ours) == ["tx_hash", "direction", "position", "msg_hash", *READ]
+    assert list(ours) == [*KEYS, *READ]
     assert_frame_equal(ours[list(ours)[:4]], messages[list(ours)[:4]])
     there = messages.body.notna()
     assert_series_equal(ours.opcode[there], messages.opcode[there])
@@ -140,7 +149,7 @@ def compare(messages):
     return kinds
 
 
-def test_reads_what_the_service_reads_in_real_bodies(real):
+def test_real_bodies_are_decoded_as_the_service_decodes_them(real):
     kinds = set()
     for file in (real / "masterchainBlockShards").glob("*.json"):
         with pytest.MonkeyPatch.context() as patch:
@@ -153,12 +162,12 @@ def test_reads_what_the_service_reads_in_real_bodies(real):
     }
 
 
-def test_reads_what_the_synthetic_chain_wrote():
+def test_synthetic_bodies_are_decoded_as_they_were_written():
     kinds = compare(tf.read_blocks(tf.sample()).messages)
     assert {"text_comment", "bounce", "jetton_notify", "jetton_mint", "nft_transfer"} <= kinds
 
 
-# ── what was written comes back ──────────────────────────────────────────────────────────────────
+# ── written bodies come back ─────────────────────────────────────────────────────────────────────
 
 
 @given(st.tuples(QUERIES, AMOUNTS, ADDRESSES, ADDRESSES, AMOUNTS), TEXTS, FLAGS, FLAGS)
@@ -181,8 +190,9 @@ def test_transfer_comes_back(fields, text, custom, apart):
     row = {
         "opcode": JETTON_TRANSFER,
         "kind": "jetton_transfer",
-        "query_id": Decimal(query),
-        "amount": Decimal(amount),
+        "query_id": query,
+        "amount": float(amount),
+        "amount_exact": str(amount),
         "recipient": to,
         "response_destination": response,
         "forward_amount": forward if forward < 2**63 else None,
@@ -210,25 +220,34 @@ def test_bodies_of_pytoniq_are_read():
 @pytest.mark.parametrize(
     ("body", "row"),
     [
-        (start(0x595F07BC, 1).coins(2).address(A).uint(0, 1), {"amount": 2}),
-        (start(0x7BDD97DE, 1).coins(2).address(B).address(A), {"amount": 2, "sender": B}),
+        (start(0x595F07BC, 1).coins(2).address(A).uint(0, 1), {"amount": 2, "amount_exact": "2"}),
+        (
+            start(0x7BDD97DE, 1).coins(2).address(B).address(A),
+            {"amount": 2, "amount_exact": "2", "sender": B},
+        ),
         (start(0x642B7D07, 1).address(B).coins(5), {"recipient": B}),
         (start(0x2C76B973, 1).address(A).uint(1, 1), {}),
-        (start(JETTON_NOTIFY, 1).coins(2).address(B), {"amount": 2, "sender": B}),  # no payload
-        (start(JETTON_NOTIFY, 1).coins(2).uint(0b01, 2).uint(5, 9).uint(9, 5), {"amount": 2}),
+        (
+            start(JETTON_NOTIFY, 1).coins(2).address(B),
+            {"amount": 2, "amount_exact": "2", "sender": B},
+        ),  # no payload
+        (
+            start(JETTON_NOTIFY, 1).coins(2).uint(0b01, 2).uint(5, 9).uint(9, 5),
+            {"amount": 2, "amount_exact": "2"},
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "body",
 )
-def test_other_forms(body, row):
+def test_other_schemes(body, row):
     found = of(body.cell())
-    assert found.pop("opcode") in FORMS
+    assert found.pop("opcode") in SCHEMES
     assert found.pop("query_id") == 1
     assert found.pop("response_destination", A) == A
     assert found.pop("kind") in _OPCODES
     assert found == row
 
 
-def test_bounces_tell_what_bounced():
+def test_bounces_name_the_opcode_that_bounced():
     asked = made_up.jetton_transfer(1, 2, to=A, response=B)
     row = {"opcode": 0xFFFFFFFF, "kind": "bounce", "bounced_opcode": JETTON_TRANSFER}
     assert of(made_up.bounced(asked).cell) == row
@@ -251,16 +270,16 @@ def test_short_and_unknown_bodies():
     assert of(Cell(0x2167DA4B, 32))["kind"] == "encrypted_text_comment"
 
 
-# ── bodies that claim too much ───────────────────────────────────────────────────────────────────
+# ── broken and hostile bodies ────────────────────────────────────────────────────────────────────
 
 NOTIFY = start(JETTON_NOTIFY, 1).coins(2**120 - 1).address(A).uint(1, 1).ref(Cell()).cell()
 
 
-def test_cut_off_bits_are_no_smaller_numbers():
+def test_missing_bits_are_an_error_not_a_smaller_number():
     cuts = [Cell(NOTIFY.value >> n, NOTIFY.bits - n) for n in range(NOTIFY.bits - 31)]
     apart, absent, *cut = said(*(cell.to_base64() for cell in cuts))
     assert apart["error"].startswith("forward_payload: a reference")
-    assert (absent["amount"], absent["sender"]) == (2**120 - 1, A)
+    assert (absent["amount_exact"], absent["sender"]) == (str(2**120 - 1), A)
     assert "error" not in absent
     for row in cut:
         assert set(row) == {"opcode", "kind", "error"}
@@ -274,7 +293,7 @@ def test_cut_off_bits_are_no_smaller_numbers():
         (start(JETTON_NOTIFY).coins(1).uint(0b101, 3), "sender: an address with anycast"),
         (start(JETTON_NOTIFY).coins(1).uint(0, 2).uint(1, 1), "forward_payload: a reference"),
         (start(JETTON_TRANSFER).coins(1).uint(0, 4).uint(1, 1), "custom_payload: a reference"),
-        (Builder().uint(0, 32).uint(1, 7), "comment: 7 bits where whole bytes"),
+        (Builder().uint(0, 32).uint(1, 7), "comment: whole bytes are expected, 7 bits are left"),
     ],
     ids=lambda value: value if isinstance(value, str) else "body",
 )
@@ -290,35 +309,37 @@ def test_bytes_that_are_not_utf8_stay_visible():
     assert "UTF-8" in row["error"]
     payload = snake(bytes(4) + b"\xc3")
     row = of(start(JETTON_NOTIFY).coins(3).address(A).uint(1, 1).ref(payload).cell())
-    assert (row["amount"], row["sender"], row["comment"]) == (3, A, "\ufffd")
+    assert (row["amount_exact"], row["sender"], row["comment"]) == ("3", A, "\ufffd")
 
 
 def test_exotic_cells_are_not_read():
     library = pytoniq.Cell(pytoniq.begin_cell().store_uint(2, 8).store_uint(9, 256).bits, [], 2)
     inside = pytoniq.begin_cell().store_uint(0, 32).store_ref(library).end_cell()
     root, comment = said(library.to_boc(), inside.to_boc())
-    assert root == {"error": "an exotic cell where an ordinary one belongs"}
-    assert comment["error"] == "comment: an exotic cell where an ordinary one belongs"
-    assert layouts(inside.to_boc()) == ((1, 264), (2, 296))
+    assert root == {"error": "an exotic cell instead of an ordinary one"}
+    assert comment["error"] == "comment: an exotic cell instead of an ordinary one"
+    assert possible_weights(inside.to_boc()) == ((1, 264), (2, 296))
 
 
-def test_many_cells_are_read_and_too_many_are_not():
+def test_the_largest_bag_is_read_and_larger_ones_are_refused():
     text = bytes(4) + b"a" * 26
     chain = [(text, [at + 1]) for at in range(MAX_CELLS - 1)] + [(b"", [])]
     (row,) = said(bag(chain))
     assert len(row["comment"]) == 30 * (MAX_CELLS - 1) - 4
     (row,) = said(bag([*chain[:-1], (b"", [MAX_CELLS]), (b"", [])]))
-    assert row == {"error": "a bag of 8193 cells: a message has at most 8192"}
+    assert row == {"error": "the bag has 8193 cells; a message has at most 8192"}
     flood = bag([(b"", [])] * 2**16)
     assert "65536 cells" in said(flood)[0]["error"]
     for long in (bytes(MAX_BYTES + 1), flood * 9):
-        assert said(long) == [{"error": "a bag of more than 524288 bytes: no message is as large"}]
-    assert "no message" in said("A" * 10**6)[0]["error"]
+        assert said(long) == [
+            {"error": "the bag has more than 524288 bytes, more than a message can have"}
+        ]
+    assert "524288 bytes" in said("A" * 10**6)[0]["error"]
 
 
-def test_cells_that_meet_again_are_counted_once():
+def test_shared_cells_are_counted_once():
     doubled = [(b"", [at + 1] * 4) for at in range(600)] + [(b"x", [])]  # 4^600 ways to the last
-    assert layouts(bag(doubled)) == ((600, 8), (601, 8))
+    assert possible_weights(bag(doubled)) == ((600, 8), (601, 8))
     assert said(
         bag([(bytes(4), [1] * 4), *((b"ab", [at + 2] * 4) for at in range(600)), (b"", [])])
     )
@@ -334,11 +355,11 @@ def test_cells_that_meet_again_are_counted_once():
     ],
     ids=["itself", "backwards", "nowhere", "five"],
 )
-def test_references_that_cannot_be(cells):
+def test_impossible_references_are_an_error(cells):
     (row,) = said(bag(cells))
     assert row["error"].startswith("a broken bag of cells")
     with pytest.raises(ValueError, match="cell"):
-        layouts(bag(cells))
+        possible_weights(bag(cells))
 
 
 BAGS = [
@@ -360,7 +381,7 @@ def test_bags_without_a_checksum_are_read():
 
 
 @given(st.lists(st.binary(max_size=200), min_size=1, max_size=20))
-def test_garbage_is_a_row(garbage):
+def test_garbage_does_not_raise(garbage):
     magic = bytes.fromhex("b5ee9c72")
     for row in said(*garbage, *(magic + data for data in garbage)):
         assert {"error", "kind", "opcode"} & row.keys() or not row
@@ -368,18 +389,18 @@ def test_garbage_is_a_row(garbage):
 
 
 @given(st.lists(st.text(max_size=50), min_size=1))
-def test_text_that_is_no_base64_is_a_row(texts):
+def test_text_that_is_not_base64_has_an_error(texts):
     assert all(row["error"] for row in said(*texts))
 
 
-def test_every_beginning_of_a_bag_is_a_row():
+def test_truncated_bags_have_an_error():
     for data in (*BAGS, *BARE):
         rows = said(*(data[:end] for end in range(len(data))))
         assert all(row["error"] for row in rows)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_flipped_bits_are_rows(seed):
+def test_flipped_bits_do_not_raise(seed):
     rng = Random(seed)
     flipped = []
     for data in BARE * 25:
@@ -391,7 +412,7 @@ def test_flipped_bits_are_rows(seed):
     refusals = []
     for data in flipped:
         try:
-            assert 1 <= len(layouts(data)) <= 2
+            assert 1 <= len(possible_weights(data)) <= 2
         except ValueError as error:
             refusals.append(str(error))
     assert all("cell" in refusal or "roots" in refusal for refusal in refusals)
@@ -427,7 +448,7 @@ def test_pandas_keeps_its_index_and_the_frame_itself():
     assert list(decoded) == ["tx_hash", "direction", "position", *READ]
     assert list(decoded.index) == [5, 5, 1, 0]
     assert decoded.kind.fillna("").to_list() == ["jetton_notify", "", "", "jetton_notify"]
-    assert decoded.amount.iloc[3] == 2**120 - 1
+    assert decoded.amount_exact.iloc[3] == str(2**120 - 1)
     assert decoded.opcode.to_list() == [JETTON_NOTIFY, pd.NA, pd.NA, JETTON_NOTIFY]
 
 
@@ -435,18 +456,43 @@ def test_pandas_keeps_its_index_and_the_frame_itself():
 def test_dtypes_do_not_depend_on_the_rows(rows):
     frame = TABLE.to_pandas().iloc[4 - rows :]
     dtypes = decode_bodies(frame)[READ].dtypes.astype(str).to_dict()
-    wide = dict.fromkeys(("opcode", "bounced_opcode", "forward_amount"), "Int64")
-    wide["query_id"] = "decimal128(20, 0)[pyarrow]"
-    wide["amount"] = "decimal128(38, 0)[pyarrow]"
-    assert dtypes == dict.fromkeys(READ, "str") | wide
+    numbers = dict.fromkeys(("opcode", "bounced_opcode", "forward_amount"), "Int64")
+    numbers |= {"query_id": "UInt64", "amount": "Float64"}
+    assert dtypes == dict.fromkeys(READ, "str") | numbers
 
 
-def test_every_eager_engine_gives_the_same_of_its_own_kind():
+def test_every_column_is_declared_and_documented():
+    frame = tf.read_blocks(tf.sample()).messages.head(20)
+    declared = {column.name: column.dtype for column in RESULT}
+    assert decode_bodies(frame).dtypes.astype(str).to_dict() == declared
+    documented = re.findall(r"^    - ([\w, ]+):", decode_bodies.__doc__, flags=re.MULTILINE)
+    assert ", ".join(documented).split(", ") == list(declared)
+    assert all(column.meaning for column in RESULT)
+
+
+@given(st.lists(AMOUNTS | st.integers(2**120 - 9, 2**120 - 1), min_size=1, max_size=5))
+@example([2**120 - 1, 2**53 + 1, 0])
+def test_amounts_are_exact_as_text_and_also_float64(tmp_path_factory, amounts):
+    bodies = [start(JETTON_NOTIFY).coins(amount).address(A).cell() for amount in amounts]
+    column = pd.Series([*(cell.to_base64() for cell in bodies), None])
+    decoded = decode_bodies(pd.DataFrame({"body": column}))
+    assert decoded.amount_exact.dropna().map(int).to_list() == amounts
+    assert decoded.amount.dropna().to_list() == [float(amount) for amount in amounts]
+    assert decoded.amount.isna().to_list() == [False] * len(amounts) + [True]
+    assert (decoded.amount / 10**6).max() == max(map(float, amounts)) / 10**6
+    assert decoded.amount.nlargest(1).iloc[0] == float(max(amounts))
+    assert decoded.amount.describe()["count"] == len(amounts)
+    file = tmp_path_factory.mktemp("bodies") / "decoded.parquet"
+    decoded.to_parquet(file)
+    assert_frame_equal(pd.read_parquet(file), decoded)
+
+
+def test_every_eager_engine_returns_the_same_values():
     arrow = decode_bodies(TABLE)
     assert isinstance(arrow, pa.Table)
     polars = decode_bodies(pl.from_arrow(TABLE))
     assert isinstance(polars, pl.DataFrame)
-    assert polars.schema["amount"] == pl.Decimal(38, 0)
+    assert (polars.schema["amount"], polars.schema["query_id"]) == (pl.Float64, pl.UInt64)
     assert polars.to_arrow().to_pylist() == arrow.to_pylist()
     for frame in (TABLE.to_pandas(), TABLE.to_pandas(types_mapper=pd.ArrowDtype)):
         table = pa.Table.from_pandas(decode_bodies(frame), preserve_index=False)
@@ -460,13 +506,13 @@ def test_bodies_of_the_lake_and_other_types_of_columns():
     for kind in (pa.binary(), pa.large_binary(), pa.binary_view()):
         assert decode_bodies(pa.table({"body_boc": pa.array(column, kind)})).to_pylist() == wanted
     objects = pd.DataFrame({"body_boc": pd.Series(column, dtype=object)})
-    assert decode_bodies(objects).amount.iloc[0] == 2**120 - 1
+    assert decode_bodies(objects).amount_exact.iloc[0] == str(2**120 - 1)
     assert decode_bodies(pl.DataFrame({"body_boc": column})).to_dicts() == wanted
     for kind in (pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())):
         table = pa.table({"body": pa.array([NOTIFY.to_base64(), None], kind)})
         assert decode_bodies(table).to_pylist() == wanted
     category = pd.DataFrame({"body": pd.Series([NOTIFY.to_base64(), None], dtype="category")})
-    assert decode_bodies(category).amount.iloc[0] == 2**120 - 1
+    assert decode_bodies(category).amount_exact.iloc[0] == str(2**120 - 1)
     nothing = pd.DataFrame({"body": pd.Series([None, None], dtype=object)})
     assert decode_bodies(nothing)[READ].isna().all(axis=None)
 
@@ -485,7 +531,7 @@ def test_lazy_frames_are_refused_by_name(frame, engine):
         decode_bodies(frame())
 
 
-def test_what_is_no_frame_of_messages_is_refused():
+def test_other_input_than_a_frame_of_messages_is_refused():
     with pytest.raises(TypeError, match="as a frame of pandas, polars or pyarrow, not list"):
         decode_bodies([NOTIFY.to_base64()])
     with pytest.raises(ValueError, match=r"needs a column body .* the frame has 'tx_hash"):
@@ -503,22 +549,24 @@ def test_each_distinct_body_is_read_once(monkeypatch):
     assert sorted(read) == sorted({NOTIFY.to_base64(), "rubbish"})
 
 
-def test_missing_pytoniq_is_told(monkeypatch):
+def test_missing_pytoniq_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "pytoniq_core", None)
     for call, name in (
         (lambda: decode_bodies(TABLE), "decode_bodies"),
-        (lambda: layouts(""), "layouts"),
+        (lambda: possible_weights(""), "possible_weights"),
         (lambda: import_fees("", lump_price=0, bit_price=0, cell_price=0), "import_fees"),
     ):
         with pytest.raises(ImportError) as caught:
             call()
-        assert str(caught.value) == f"{name} reads bags of cells: pip install 'tonframes[boc]'"
+        assert str(caught.value) == (
+            f"{name} needs pytoniq-core to read bags of cells: pip install 'tonframes[boc]'"
+        )
 
 
-# ── sizes and fees ───────────────────────────────────────────────────────────────────────────────
+# ── weights and fees ─────────────────────────────────────────────────────────────────────────────
 
 
-def test_layouts_are_those_of_all_places_of_the_parts():
+def test_weights_of_every_place_of_the_parts():
     shared, own = Cell(1, 10), Cell(2, 20)
     body, init = Cell(3, 30, (shared, own)), Cell(4, 40, (shared,))
     wanted = {
@@ -527,10 +575,10 @@ def test_layouts_are_those_of_all_places_of_the_parts():
         usage(init, own),
         usage(body, init),
     }
-    assert set(layouts(body.to_base64(), init.to_base64())) == wanted
-    assert set(layouts(b64decode(body.to_base64()))) == {usage(shared, own), usage(body)}
-    assert layouts(Cell().to_base64()) == ((0, 0), (1, 0))
-    assert layouts(body.to_base64(), body.to_base64()) == ((2, 30), (3, 60))
+    assert set(possible_weights(body.to_base64(), init.to_base64())) == wanted
+    assert set(possible_weights(b64decode(body.to_base64()))) == {usage(shared, own), usage(body)}
+    assert possible_weights(Cell().to_base64()) == ((0, 0), (1, 0))
+    assert possible_weights(body.to_base64(), body.to_base64()) == ((2, 30), (3, 60))
 
 
 def test_fees_are_rounded_up():

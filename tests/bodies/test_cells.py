@@ -1,4 +1,4 @@
-"""Cells and bags written here are read by pytoniq-core as what they are."""
+"""Cells and bags that we write are read by pytoniq-core with the same content."""
 
 from base64 import b64decode
 from random import Random
@@ -54,5 +54,5 @@ def test_builder_writes_what_pytoniq_writes():
     ("value", "bits", "refs"), [(0, MAX_BITS + 1, 0), (4, 2, 0), (0, 0, 5)], ids=str
 )
 def test_more_than_a_cell_holds_is_refused(value, bits, refs):
-    with pytest.raises(ValueError, match="no cell holds"):
+    with pytest.raises(ValueError, match="a cell has at most"):
         Cell(value, bits, (Cell(),) * refs)

@@ -580,8 +580,8 @@ BROKEN = {
     "reset before status": raw(end="reset"),
     "no HTTP": raw(b"SSH-2.0-OpenSSH_9\r\n"),
     "half a header": raw(HEAD[:30]),
-    "reset in the body": raw(sized(GOOD[:5], 99), end="reset"),
-    "closed in the body": raw(sized(GOOD[:5], 99)),
+    "reset in the content": raw(sized(GOOD[:5], 99), end="reset"),
+    "closed in the content": raw(sized(GOOD[:5], 99)),
     "cut without a length": raw(HEAD + b"\r\n" + GOOD[:9]),
     "cut chunk": raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\n10\r\n" + GOOD[:5]),
     "no chunk": raw(HEAD + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n" + GOOD[:5]),
@@ -687,9 +687,9 @@ def test_no_tls(server, clock):  # F26
 SLOW = {
     "silence": raw(end="stall"),
     "stall in the headers": raw(HEAD, end="stall"),
-    "stall in the body": raw(sized(GOOD[:5], 99), end="stall"),
+    "stall in the content": raw(sized(GOOD[:5], 99), end="stall"),
     "drip of the headers": raw(*(b"%c" % c for c in HEAD * 9), pause=0.05),
-    "drip of the body": raw(HEAD + b"Content-Length: 999\r\n\r\n", *[b" "] * 99, pause=0.05),
+    "drip of the content": raw(HEAD + b"Content-Length: 999\r\n\r\n", *[b" "] * 99, pause=0.05),
 }
 
 
@@ -757,7 +757,7 @@ def test_ctrl_c_comes_at_once(server, state):  # F39
         if state == "pacing":
             ask(client)
         elif state == "reading":
-            server.script.append(SLOW["stall in the body"])
+            server.script.append(SLOW["stall in the content"])
         else:
             server.script.append(error("ill", 503, Retry_After="60"))
         start = time.monotonic()
@@ -927,7 +927,7 @@ def test_large_bodies_come_whole(server, client):
 
 
 def test_the_transport_closes_what_it_did_not_read(server):
-    server.script.append(SLOW["stall in the body"])
+    server.script.append(SLOW["stall in the content"])
     with connect(server, timeout=0.2) as client:
         ask(client)
     assert isinstance(client._retry._transport, Transport)

@@ -233,7 +233,7 @@ def test_code_and_data_only_if_asked_for(client, addresses):
 @pytest.mark.parametrize(
     ("asked", "error", "text"),
     [
-        ([], ValueError, "no addresses"),
+        ([], ValueError, "addresses is empty"),
         ([""], ValueError, "position 0"),
         (["0:" + "A" * 64, "nonsense"], ValueError, "position 1"),
         ("0:" + "A" * 64, TypeError, "list"),
@@ -296,7 +296,7 @@ def test_an_answer_to_another_question_is_asked_for_again(addresses):
 
 @pytest.mark.parametrize("age", ["banana", "-1h", 5, "nat"])
 def test_an_age_that_is_none(client, addresses, tmp_path, age):
-    with pytest.raises(ValueError, match="max_age is a time such as"):
+    with pytest.raises(ValueError, match="max_age is a duration such as"):
         tf.fetch_accounts(addresses[:1], max_age=age, client=client, store=tmp_path)
 
 

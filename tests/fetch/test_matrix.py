@@ -122,7 +122,7 @@ class Lab:
             assert failure.partial.seqnos == there
             assert digests(failure.partial) == self.truth(*there)
         told = " ".join([*failure.__notes__])
-        assert f"missing: {spell(missing)}. To go on, call fetch_blocks again" in told
+        assert f"missing: {spell(missing)}. To continue, call fetch_blocks again" in told
         assert self.service.met
         self.service.injecting = False
         self.comes_whole(store=self.store)
@@ -250,13 +250,13 @@ def retry_after(lab):
 @case("F13 a hole for ever")
 def hole(lab):
     lab.service.inject(absent, SHARDS, seqno=HIT)
-    lab.fails(tf.IncompleteError, f"{HIT} .*it is a hole: absent, while {LAST} is there", ALONE)
+    lab.fails(tf.IncompleteError, f"{HIT} .*the service does not have it, but it has {LAST}", ALONE)
 
 
 @case("F13 a hole among transactions for ever")
 def hole_of_transactions(lab):
     lab.service.inject(absent, TRANSACTIONS, seqno=HIT)
-    lab.fails(tf.IncompleteError, f"masterchain block {HIT} .*hole", ALONE)
+    lab.fails(tf.IncompleteError, f"masterchain block {HIT} .*the service does not have it", ALONE)
 
 
 @case("F13 two holes for ever")
@@ -298,7 +298,7 @@ def never_a_state_before(lab):
 def hole_without_a_state(lab):
     for operation in (SHARDS, TRANSACTIONS, STATE):
         lab.service.inject(absent, operation, seqno=HIT)
-    lab.fails(tf.IncompleteError, f"{HIT} .*it is a hole", range(HIT, HIT + 2))
+    lab.fails(tf.IncompleteError, f"{HIT} .*the service does not have it", range(HIT, HIT + 2))
 
 
 @case("F16 every row of every list is lost once")
@@ -440,7 +440,7 @@ CASES |= {
 }
 
 
-@case("F29 silence", "F29 a stall in the body")
+@case("F29 silence", "F29 a stall in the content")
 def stalls(lab):
     half = raw(sized(b"{", 999, HEAD), end="stall")
     for seqno, reply in {HIT: raw(end="stall"), HIT + 1: half}.items():

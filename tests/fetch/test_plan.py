@@ -72,7 +72,7 @@ def test_what_is_held_costs_nothing(deployed, tmp_path):
     assert cost(deployed, wanted, tmp_path) == plan.requests
     plan = tf.plan_blocks(wanted, client=deployed, store=tmp_path)
     assert (plan.held, plan.missing, plan.requests) == (plan.wanted, (), 0)
-    assert str(plan) == f"20 masterchain blocks: {tmp_path} has them all"
+    assert str(plan) == f"20 masterchain blocks: {tmp_path} holds all of them"
     assert cost(deployed, wanted, tmp_path) == 0
 
 

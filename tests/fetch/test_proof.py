@@ -166,10 +166,10 @@ def test_a_masterchain_block_that_is_left_out_is_missed(made, data):
 def test_what_is_missing_is_named():
     before = {MASTER: 100, WHOLE: 7}
     block = Link(WHOLE, 9, ((WHOLE, 8),), 0)
-    with pytest.raises(BrokenError, match=r"\(0, 8000000000000000, 8\), which is not there"):
+    with pytest.raises(BrokenError, match=r"\(0, 8000000000000000, 8\), which is missing"):
         advance(before, [block])
     lower, upper = halves(WHOLE)
-    with pytest.raises(BrokenError, match="one half is not there") as caught:
+    with pytest.raises(BrokenError, match="one shard is missing") as caught:
         advance(before, [Link(upper, 8, ((WHOLE, 7),), 0)])
     assert caught.value.shard == lower
 

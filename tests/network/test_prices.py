@@ -1,4 +1,4 @@
-"""The price rows say what they should, and cover time without contradiction."""
+"""The price rows are right, and do not overlap in time."""
 
 from dataclasses import fields
 from datetime import UTC, datetime

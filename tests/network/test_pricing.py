@@ -1,8 +1,9 @@
-"""Price arithmetic: known answers, and what must hold of any."""
+"""Price arithmetic: known results, and properties."""
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
@@ -12,7 +13,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tonframes.network.prices import BASECHAIN, MASTERCHAIN, PRICES
-from tonframes.network.pricing import forward_fee, gas_bought, gas_fee, prices_at, split_forward_fee
+from tonframes.network.pricing import (
+    checked_prices,
+    forward_fee,
+    gas_bought,
+    gas_fee,
+    prices_at,
+    split_forward_fee,
+)
 
 OLD, MIDDLE, NEW = BASECHAIN
 MASTER = MASTERCHAIN[0]
@@ -22,17 +30,17 @@ gas = st.integers(0, 2_000_000)
 
 
 def by(row):
-    """Ask for one row of the history, as a user would."""
+    """Return the arguments that select a row of the history."""
     return {"workchain": row.workchain, "at": WITHIN[row]}
 
 
 @pytest.mark.parametrize(
     ("row", "used", "fee"),
     [
-        # Transactions on record and the examples of the node's formula.
+        # Recorded transactions, and examples of the node's formula.
         (OLD, 3_308, 3_308_000),
         (MIDDLE, 3_308, 1_323_200),
-        (NEW, 3_308, 220_534),  # rounded down it would be 220 533
+        (NEW, 3_308, 220_534),  # 220 533 if rounded down
         (NEW, 1_000, 66_668),
         (MASTER, 3_308, 33_080_000),
         (OLD, 0, 100_000),
@@ -88,13 +96,13 @@ def test_known_forwarding_fees(row, size, fee, parts):
 
 
 @given(prices, gas)
-def test_a_fee_buys_the_gas_it_is_for(row, used):
+def test_a_gas_fee_buys_its_gas(row, used):
     bought = gas_bought(gas_fee(used, **by(row)), **by(row))
     assert bought == min(max(used, row.flat_gas_limit), row.gas_limit)
 
 
 @given(prices, st.integers(0, 10**12))
-def test_what_is_bought_can_be_paid_for_and_no_more_can(row, amount):
+def test_gas_bought_is_the_most_that_the_amount_pays(row, amount):
     bought = gas_bought(amount, **by(row))
     assert bought == 0 or gas_fee(bought, **by(row)) <= amount
     if bought < row.gas_limit:
@@ -109,7 +117,7 @@ def test_more_gas_never_costs_less(row, one, other):
 
 
 @given(prices, st.integers(0, 8192), st.integers(0, 2**21))
-def test_the_parts_of_a_forwarding_fee_are_the_fee(row, cells, bits):
+def test_the_parts_of_a_forwarding_fee_sum_to_it(row, cells, bits):
     fee = forward_fee(cells, bits, **by(row))
     collected, travels = split_forward_fee(fee, **by(row))
     assert collected + travels == fee
@@ -118,7 +126,7 @@ def test_the_parts_of_a_forwarding_fee_are_the_fee(row, cells, bits):
     assert fee <= forward_fee(cells, bits + 1, **by(row))
 
 
-def test_whole_numbers_of_any_kind_are_taken_and_python_ints_given():
+def test_any_integer_type_is_accepted_and_python_ints_are_returned():
     assert type(gas_fee(np.int32(3_308))) is int
     assert type(gas_bought(pd.Series([220_534], dtype="Int64")[0])) is int
 
@@ -150,7 +158,7 @@ def test_without_a_moment_the_newest_prices_hold():
         (pd.Timestamp("2026-05-04", tz="UTC"), NEW),
     ],
 )
-def test_a_moment_may_be_written_in_any_of_these_ways(at, row):
+def test_a_moment_in_any_accepted_form(at, row):
     assert prices_at(at) is row
 
 
@@ -164,7 +172,7 @@ def test_a_moment_may_be_written_in_any_of_these_ways(at, row):
         NEW.valid_from - 1,
     ],
 )
-def test_between_rows_nothing_is_guessed(at):
+def test_a_moment_between_rows_is_refused(at):
     for ask in (gas_fee, gas_bought, split_forward_fee):
         with pytest.raises(ValueError, match="no known price fits workchain 0 at 202"):
             ask(1_000, at=at)
@@ -174,18 +182,20 @@ def test_between_rows_nothing_is_guessed(at):
 
 
 @pytest.mark.parametrize("workchain", [1, -2, "0", None])
-def test_of_an_unknown_workchain_nothing_is_guessed(workchain):
-    with pytest.raises(ValueError, match=r"no known price fits workchain .* no rows"):
+def test_an_unknown_workchain_is_refused(workchain):
+    with pytest.raises(ValueError, match=r"no known price fits workchain .* has no rows for"):
         gas_fee(1_000, workchain=workchain)
 
 
-def test_a_user_can_bring_prices():
+def test_prices_of_the_user():
     later = dataclasses.replace(
         NEW, name="later", valid_from=1_900_000_000, gas_price=2**16, flat_gas_price=100
     )
     mine = (*PRICES, later)
     assert gas_fee(3_308, prices=mine) == 3_308
-    assert gas_fee(3_308, prices=mine, at=1_900_000_000) == 3_308  # the newest of two that hold
+    assert (
+        gas_fee(3_308, prices=mine, at=1_900_000_000) == 3_308
+    )  # the newest of two rows that cover it
     assert gas_fee(3_308, prices=mine, at=1_899_999_999) == 220_534
     gap = dataclasses.replace(MIDDLE, valid_from=OLD.valid_until + 1)
     assert gas_fee(3_308, prices=(OLD, gap, NEW), at="2024-04-20") == 1_323_200
@@ -196,7 +206,7 @@ def test_a_user_can_bring_prices():
     [
         (datetime(2025, 1, 1), ValueError, "no time zone"),  # noqa: DTZ001 - refused for it
         (pd.Timestamp("2025-01-01"), ValueError, "no time zone"),
-        ("yesterday", ValueError, "ISO form, not 'yesterday'"),
+        ("yesterday", ValueError, "in ISO form, not 'yesterday'"),
         (1_780_000_000_000, ValueError, "unix seconds"),
         (10**30, ValueError, "unix seconds"),
         (1.78e9, TypeError, "a moment is"),
@@ -204,27 +214,44 @@ def test_a_user_can_bring_prices():
         (datetime(2025, 1, 1, tzinfo=UTC).date(), TypeError, "a moment is"),
     ],
 )
-def test_what_is_no_moment_is_refused(at, error, says):
+def test_invalid_moments_are_refused(at, error, says):
     with pytest.raises(error, match=says):
         gas_fee(1_000, at=at)
 
 
 @pytest.mark.parametrize("wrong", [1.0, "1", True, None])
 @pytest.mark.parametrize("ask", [gas_fee, gas_bought, split_forward_fee])
-def test_what_is_no_whole_number_is_refused(ask, wrong):
-    with pytest.raises(TypeError, match="is an int, not"):
+def test_other_values_than_natural_numbers_are_refused(ask, wrong):
+    with pytest.raises(TypeError, match="must be an int, not"):
         ask(wrong)
-    with pytest.raises(ValueError, match="less than 0: it is -1"):
+    with pytest.raises(ValueError, match="must not be negative: it is -1"):
         ask(-1)
 
 
 def test_sizes_and_histories_are_checked():
-    with pytest.raises(ValueError, match="bits cannot be less than 0"):
+    with pytest.raises(ValueError, match="bits must not be negative"):
         forward_fee(0, -1)
-    with pytest.raises(TypeError, match="cells is an int"):
+    with pytest.raises(TypeError, match="cells must be an int"):
         forward_fee(0.5, 0)
     for wrong in (["a"], 7, [None]):
         with pytest.raises(TypeError, match=r"rows of tonframes\.network\.prices\.Prices"):
             gas_fee(1, prices=wrong)
     with pytest.raises(ValueError, match="at least one row"):
         gas_fee(1, prices=[])
+
+
+def test_a_generator_of_prices_is_a_history():
+    assert checked_prices(row for row in PRICES) == PRICES
+    assert checked_prices(NEW) == (NEW,)
+    assert checked_prices() is PRICES
+    for ask in (gas_fee, gas_bought, split_forward_fee):
+        assert ask(70_000, prices=(row for row in PRICES)) == ask(70_000)
+    assert forward_fee(1, 100, prices=(row for row in PRICES)) == forward_fee(1, 100)
+    with pytest.raises(ValueError, match="at least one row"):
+        gas_fee(1, prices=(row for row in ()))
+
+
+@pytest.mark.parametrize("ask", [gas_fee, gas_bought, forward_fee, split_forward_fee, prices_at])
+def test_help_begins_with_a_short_signature(ask):
+    assert inspect.signature(ask).parameters["prices"].default is None
+    assert len(str(inspect.signature(ask))) < 200

@@ -622,7 +622,7 @@ def identity(reference):
     return reference["workchain"], SHARD._number(reference["shard"]), reference["seqno"]
 
 
-def true_tops(bodies):
+def true_tips(bodies):
     """Walk the chain forward from its first block; of each seqno, the last block of every shard."""
     tips, found = set(), {}
     for seqno in sorted(bodies):
@@ -649,7 +649,7 @@ def covers(tips):
 
 
 def test_shard_state_is_the_end_of_each_chain(deployed, bodies):
-    truth = true_tops(bodies)
+    truth = true_tips(bodies)
     shapes = []
     for seqno in range(FIRST + 30, LAST + 1):
         blocks = get(deployed, "masterchainBlockShardState", seqno=seqno)[1]["blocks"]
@@ -668,7 +668,7 @@ def test_shard_state_is_the_end_of_each_chain(deployed, bodies):
 
 
 def test_shard_state_before_and_at_the_start_of_a_store(tmp_path, bodies):
-    truth = true_tops(bodies)
+    truth = true_tips(bodies)
     for start in range(FIRST + 31, LAST - 20, 7):
         folder = tmp_path / str(start)
         part = range(start, start + 20)

@@ -197,7 +197,9 @@ def test_wrong_columns_and_addresses_are_refused(store):
     with pytest.raises(TypeError, match="addresses is a list"):
         tf.read_accounts(store.path, "0:" + "A" * 64)
     with pytest.raises(TypeError, match="as_of is a datetime"):
-        tf.read_accounts(store.path, as_of="2026-06-01")
+        tf.read_accounts(store.path, as_of=20260601)
+    with pytest.raises(ValueError, match="as_of is a datetime"):
+        tf.read_accounts(store.path, as_of="soon")
 
 
 def test_a_store_is_not_written_over(store, tmp_path):
@@ -257,6 +259,8 @@ def test_the_newest_state_of_each_account_is_read(snapshots):
 def test_the_state_as_of_a_moment(snapshots):
     states = tf.read_accounts(snapshots, as_of=MOMENT + timedelta(minutes=1)).accounts
     assert dict(states.set_index("address").balance) == {A: 1, B: 2}
+    text = f"{MOMENT + timedelta(minutes=1):%Y-%m-%d %H:%M}"
+    assert_frame_equal(tf.read_accounts(snapshots, as_of=text).accounts, states)
     with pytest.raises(ValueError, match="time zone"):
         tf.read_accounts(snapshots, as_of=datetime(2026, 1, 1))  # noqa: DTZ001
 

@@ -1,10 +1,12 @@
-"""The synthetic chain obeys the rules of the real one.
+"""The synthetic chain follows the rules of the real one.
 
-Every rule is computed again from the bodies alone, with prices written out here and cells read by
+Every rule is computed again from the answers alone, with prices written here and cells read by
 pytoniq-core.
 """
 
 import json
+import subprocess
+import sys
 from base64 import b64decode
 from collections import Counter, defaultdict
 from functools import cache
@@ -17,7 +19,7 @@ from tonframes.synthetic import Chain, synthetic_blocks
 pytoniq = pytest.importorskip("pytoniq_core")
 
 BLOCKS = 120
-# flat price, gas price, lump, bit, cell; flat limit 100, gas limit a million
+# Flat price, gas price, lump, bit, cell. The flat limit is 100, the gas limit a million.
 NOW = (6_667, 4_369_067, 66_667, 4_369_067, 436_906_667)
 MASTERCHAIN = (1_000_000, 655_360_000, 10_000_000, 655_360_000, 65_536_000_000)
 UNTIL_2024 = (100_000, 65_536_000, 1_000_000, 65_536_000, 6_553_600_000)
@@ -39,29 +41,37 @@ MESSAGE = [
 ]
 
 
+def test_reading_a_store_does_not_import_the_synthetic_chain():
+    code = (
+        "import sys, tonframes as tf; tf.read_blocks(tf.sample()).arrow('blocks');"
+        "sys.exit('tonframes.synthetic' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.fixture(scope="module")
 def chain():
     return Chain()
 
 
 @pytest.fixture(scope="module")
-def bodies(chain):
+def answers(chain):
     return [chain.next_block() for _ in range(BLOCKS)]
 
 
 @pytest.fixture(scope="module")
-def transactions(bodies):
-    return [row for body in bodies for row in body["transactions"]]
+def transactions(answers):
+    return [row for answer in answers for row in answer["transactions"]]
 
 
 @pytest.fixture(scope="module")
-def headers(bodies):
-    return [block for body in bodies for block in body["blocks"]]
+def headers(answers):
+    return [block for answer in answers for block in answer["blocks"]]
 
 
 @pytest.fixture(scope="module")
-def states(bodies, chain):
-    assert bodies
+def states(answers, chain):
+    assert answers
     return chain.account_states()
 
 
@@ -91,7 +101,7 @@ def bought(prices, value):
 
 
 def gas_of(row):
-    """Gas fees and gas used, where the service has exchanged them put right."""
+    """Return gas fees and gas used, in the right order if the service has exchanged them."""
     phase = row["description"]["compute_ph"]
     fees, used = amount(phase, "gas_fees"), amount(phase, "gas_used")
     if row["account"].startswith("-1:") and not used and fees and phase["vm_steps"]:
@@ -105,7 +115,7 @@ def read(bag):
 
 
 def message_cells(message):
-    """Yield the cells a message can be, with the body in the root or apart, by pytoniq-core."""
+    """Yield the possible cells of a message, with the body in the root cell or in its own."""
     body = read(message["message_content"]["body"])
     init = message["init_state"] and read(message["init_state"]["body"])
     header = pytoniq.Builder()
@@ -146,7 +156,7 @@ _sizes = {}
 
 
 def size(message):
-    """Cells and bits below the root and bits in it; the message's hash decides the layout."""
+    """Return cells and bits below the root and bits in it; the hash tells where the body is."""
     if message["hash"] not in _sizes:
         root = next(c for c in message_cells(message) if c.hash == b64decode(message["hash"]))
         below = distinct(*root.refs)
@@ -180,14 +190,14 @@ def parts_of_fee(row):
 
 
 def in_minus_out(row):
-    """What a transaction changes the account's balance by."""
+    """Return the change of the balance by a transaction."""
     came = amount(row["in_msg"], "value")
     went = sum(amount(message, "value") + amount(message, "fwd_fee") for message in row["out_msgs"])
     return came - went - int(row["total_fees"])
 
 
 def balance(row, when):
-    """Balance before or after, None where the service has the hash of the state only."""
+    """Return the balance before or after; None if the service has only the hash of the state."""
     state = row[f"account_state_{when}"]["balance"]
     status = row["orig_status" if when == "before" else "end_status"]
     if state is None:
@@ -236,7 +246,7 @@ def test_balances_are_conserved_in_chains(transactions):
     assert checked > 100
 
 
-def test_gas_costs_what_it_should(transactions):
+def test_gas_fees_follow_from_gas_used(transactions):
     small = 0
     for row in transactions:
         phase = row["description"]["compute_ph"]
@@ -255,7 +265,7 @@ def test_gas_costs_what_it_should(transactions):
     assert small > 100
 
 
-def test_gas_limit_is_what_the_value_buys(transactions):
+def test_the_gas_limit_is_the_gas_that_the_value_buys(transactions):
     for row in transactions:
         phase, description = row["description"]["compute_ph"], row["description"]
         if phase["skipped"]:
@@ -300,7 +310,7 @@ def test_forwarding_fees_follow_from_the_cells(transactions):
             assert (phase or {}).get(key) != "0", "left out where there is none"
 
 
-def test_fines_are_charged_by_the_cell(transactions):
+def test_fines_are_charged_per_cell(transactions):
     failed = [
         row for row in transactions if amount(row["description"].get("action"), "result_code")
     ]
@@ -308,7 +318,7 @@ def test_fines_are_charged_by_the_cell(transactions):
     assert {0, 1_666} <= fines
 
 
-def test_bounced_value_is_what_is_left(transactions):
+def test_a_bounce_returns_the_rest_of_the_value(transactions):
     for row in transactions:
         phases = row["description"]
         if "bounce" not in phases:
@@ -328,8 +338,8 @@ def test_bounced_value_is_what_is_left(transactions):
         assert phases["aborted"]
 
 
-def test_storage_costs_what_it_should(transactions, states):
-    """Accounts whose state keeps its shape pay by the cell and the second."""
+def test_storage_fees_follow_from_cells_bits_and_time(transactions, states):
+    """Check accounts whose state keeps its size: they pay per cell, bit and second."""
     cells = {}
     for row in states["accounts"]:
         if row["address"].startswith("0:") and "data_boc" in row:
@@ -355,7 +365,7 @@ def test_storage_costs_what_it_should(transactions, states):
     ids=["2023", "2025", "days before the change of 2026"],
 )
 def test_earlier_times_have_earlier_prices(start, prices):
-    rows = [row for body in synthetic_blocks(12, start=start) for row in body["transactions"]]
+    rows = [row for answer in synthetic_blocks(12, start=start) for row in answer["transactions"]]
     assert rows[0]["now"] - start < 10
     checked = 0
     for row in rows:
@@ -410,7 +420,7 @@ def test_transactions_of_an_account_are_linked(transactions):
     assert all(len(b64decode(value)) == 32 for value in hashes)
 
 
-def test_states_of_known_accounts_are_whole(transactions):
+def test_states_of_known_accounts_are_complete(transactions):
     for row in transactions:
         for when, status in (("before", "orig_status"), ("after", "end_status")):
             state = row[f"account_state_{when}"]
@@ -423,19 +433,19 @@ def test_states_of_known_accounts_are_whole(transactions):
             assert state["extra_currencies"] == {}
 
 
-def test_now_does_not_go_back(bodies):
-    times = [body["transactions"][0]["now"] for body in bodies]
+def test_now_does_not_go_back(answers):
+    times = [answer["transactions"][0]["now"] for answer in answers]
     assert times == sorted(times)
     assert len(set(times)) < len(times), "consecutive blocks may share a second"
-    for body, time in zip(bodies, times, strict=True):
-        assert {row["now"] for row in body["transactions"]} == {time}
-        assert {block["gen_utime"] for block in body["blocks"]} == {str(time)}
+    for answer, time in zip(answers, times, strict=True):
+        assert {row["now"] for row in answer["transactions"]} == {time}
+        assert {block["gen_utime"] for block in answer["blocks"]} == {str(time)}
 
 
 # Messages
 
 
-def test_messages_come_as_they_were_sent(transactions):
+def test_messages_are_received_as_they_were_sent(transactions):
     sent = {}
     for row in transactions:
         for message in row["out_msgs"]:
@@ -456,7 +466,7 @@ def test_messages_come_as_they_were_sent(transactions):
     assert received > 1_000
 
 
-def test_bodies_are_the_cells_they_say(transactions):
+def test_bodies_have_the_hashes_of_their_cells(transactions):
     seen = {}
     for row in transactions:
         for message in (row["in_msg"], *row["out_msgs"]):
@@ -512,26 +522,27 @@ def test_accounts_are_in_their_shards(transactions):
         assert (int(account[:16], 16) | 1 << (64 - below)) >> (64 - below) == shard >> (64 - below)
 
 
-def test_blocks_account_for_every_transaction(bodies):
-    for seqno, body in enumerate(bodies, 90_000_000):
-        assert {b["masterchain_block_ref"]["seqno"] for b in body["blocks"]} == {seqno}
-        assert [b["seqno"] for b in body["blocks"] if b["workchain"] == -1] == [seqno]
-        keys = [(b["workchain"], b["shard"], b["seqno"]) for b in body["blocks"]]
+def test_blocks_account_for_every_transaction(answers):
+    for seqno, answer in enumerate(answers, 90_000_000):
+        assert {b["masterchain_block_ref"]["seqno"] for b in answer["blocks"]} == {seqno}
+        assert [b["seqno"] for b in answer["blocks"] if b["workchain"] == -1] == [seqno]
+        keys = [(b["workchain"], b["shard"], b["seqno"]) for b in answer["blocks"]]
         assert len(set(keys)) == len(keys)
-        counts = Counter(tuple(row["block_ref"].values()) for row in body["transactions"])
-        assert {k: b["tx_count"] for k, b in zip(keys, body["blocks"], strict=True)} == {
+        counts = Counter(tuple(row["block_ref"].values()) for row in answer["transactions"])
+        assert {k: b["tx_count"] for k, b in zip(keys, answer["blocks"], strict=True)} == {
             key: counts[key] for key in keys
         }
         assert sum(counts.values()) == 25
-        assert {row["mc_block_seqno"] for row in body["transactions"]} == {seqno}
-        for block in body["blocks"]:
+        assert {row["mc_block_seqno"] for row in answer["transactions"]} == {seqno}
+        for block in answer["blocks"]:
             if block["workchain"] == 0:
                 assert block["master_ref_seqno"] < seqno
             assert block["global_id"] == -217
 
 
 def test_shards_are_linked_through_split_and_merge(headers):
-    tips = {}  # (workchain, shard) to the last block, split parents stay until both halves came
+    # (workchain, shard) to the last block; a split parent stays until both halves have a block
+    tips = {}
     seen = Counter()
     for block in sorted(headers, key=lambda block: int(block["start_lt"])):
         key = block["workchain"], block["shard"]
@@ -565,15 +576,15 @@ def test_shards_are_linked_through_split_and_merge(headers):
     }
 
 
-def test_shards_have_none_one_or_two_blocks(bodies):
+def test_shards_have_none_one_or_two_blocks(answers):
     counts = set()
-    for body in bodies:
-        found = Counter(block["shard"] for block in body["blocks"] if block["workchain"] == 0)
+    for answer in answers:
+        found = Counter(block["shard"] for block in answer["blocks"] if block["workchain"] == 0)
         counts |= {found["4000000000000000"], found["C000000000000000"]}
     assert {0, 1, 2} <= counts
 
 
-# The form
+# Format
 
 
 def test_keys_are_those_of_the_service(transactions):
@@ -594,7 +605,7 @@ def test_keys_are_those_of_the_service(transactions):
         assert description["aborted"] == (not succeeded)
 
 
-def test_only_json_and_no_floats(bodies, states):
+def test_only_json_and_no_floats(answers, states):
     def check(value):
         if isinstance(value, dict):
             assert all(type(key) is str for key in value)
@@ -606,22 +617,22 @@ def test_only_json_and_no_floats(bodies, states):
         else:
             assert value is None or type(value) in (str, int, bool)
 
-    check(bodies[:30])
+    check(answers[:30])
     check(states)
-    assert json.loads(json.dumps(bodies[:3])) == bodies[:3]
+    assert json.loads(json.dumps(answers[:3])) == answers[:3]
 
 
-def test_bodies_weigh_what_real_ones_do():
-    (body,) = synthetic_blocks(1, transactions_per_block=1_000)
-    assert len(body["transactions"]) == 1_000
-    text = json.dumps(body, separators=(",", ":"), ensure_ascii=False)
+def test_answers_are_as_large_as_real_ones():
+    (answer,) = synthetic_blocks(1, transactions_per_block=1_000)
+    assert len(answer["transactions"]) == 1_000
+    text = json.dumps(answer, separators=(",", ":"), ensure_ascii=False)
     assert 3.5e6 < len(text.encode()) < 5.5e6
 
 
-def test_address_book_knows_every_address(bodies):
-    for body in bodies:
-        book = body["address_book"]
-        for row in body["transactions"]:
+def test_address_book_knows_every_address(answers):
+    for answer in answers:
+        book = answer["address_book"]
+        for row in answer["transactions"]:
             mentioned = {row["account"]}
             for message in (row["in_msg"] or {}, *row["out_msgs"]):
                 mentioned |= {message.get("source"), message.get("destination")}
@@ -629,7 +640,7 @@ def test_address_book_knows_every_address(bodies):
         for address, entry in book.items():
             assert pytoniq.Address(entry["user_friendly"]) == pytoniq.Address(address)
             assert set(entry) == {"user_friendly", "domain", "interfaces"}
-    entries = [entry for body in bodies for entry in body["address_book"].values()]
+    entries = [entry for answer in answers for entry in answer["address_book"].values()]
     assert any(entry["domain"] for entry in entries)
     assert any(entry["interfaces"] for entry in entries)
 
@@ -653,7 +664,7 @@ def test_account_states_agree_with_the_last_transactions(states, transactions):
     assert {row["status"] for row in rows.values()} == {"active", "uninit", "frozen", "nonexist"}
 
 
-def test_account_states_carry_code_data_and_more(states):
+def test_account_states_contain_code_and_data(states):
     for row in states["accounts"]:
         if row["status"] == "active":
             assert read(row["code_boc"]).hash == b64decode(row["code_hash"])
@@ -671,10 +682,12 @@ def test_account_states_carry_code_data_and_more(states):
 def test_account_states_of_some_accounts():
     chain = Chain(seed=3)
     known = [row["address"] for row in chain.account_states()["accounts"]]
-    body = chain.account_states([known[5], "0:" + "0" * 64, known[2], known[5]], include_boc=False)
-    assert [row["address"] for row in body["accounts"]] == [known[5], known[2]]
-    assert not any("boc" in key for row in body["accounts"] for key in row)
-    assert set(body) == {"accounts", "address_book", "metadata"}
+    answer = chain.account_states(
+        [known[5], "0:" + "0" * 64, known[2], known[5]], include_boc=False
+    )
+    assert [row["address"] for row in answer["accounts"]] == [known[5], known[2]]
+    assert not any("boc" in key for row in answer["accounts"] for key in row)
+    assert set(answer) == {"accounts", "address_book", "metadata"}
 
 
 # Rare cases
@@ -746,13 +759,13 @@ def test_every_rare_case_occurs(transactions, states):
     assert any(row["status"] == "frozen" and row["frozen_hash"] for row in states["accounts"])
 
 
-# Chance
+# Seeds
 
 
-def test_the_seed_decides_everything(bodies):
+def test_the_same_seed_makes_the_same_chain(answers):
     again = synthetic_blocks(6)
-    assert json.dumps(again) == json.dumps(bodies[:6])
-    assert json.dumps(synthetic_blocks(1, seed=1)) != json.dumps(bodies[:1])
+    assert json.dumps(again) == json.dumps(answers[:6])
+    assert json.dumps(synthetic_blocks(1, seed=1)) != json.dumps(answers[:1])
 
 
 def test_other_sizes_and_places():
@@ -760,8 +773,8 @@ def test_other_sizes_and_places():
         made = synthetic_blocks(
             count, seed=2, first_seqno=777, transactions_per_block=size_of_block
         )
-        assert [body["blocks"][0]["seqno"] for body in made] == list(range(777, 777 + count))
-        assert {len(body["transactions"]) for body in made} == {size_of_block}
+        assert [answer["blocks"][0]["seqno"] for answer in made] == list(range(777, 777 + count))
+        assert {len(answer["transactions"]) for answer in made} == {size_of_block}
     with pytest.raises(ValueError, match="at least 4"):
         synthetic_blocks(1, transactions_per_block=3)
     with pytest.raises(ValueError, match="first_seqno"):

@@ -9,7 +9,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines
 from tonframes.analysis.grouping import take_grouped
-from tonframes.network import codes
+from tonframes.network import exit_codes, result_codes
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def failures(transactions: AnyFrame) -> AnyFrame:
       - null: aborted, and the phases that would say why are not there.
     - code: exit code or result code. The same number means one thing as the one, and another as
       the other.
-    - name, meaning: of code or reason (`tonframes.network.codes`).
+    - name, meaning: of code or reason (`tonframes.network.exit_codes`, `result_codes`).
     - result_arg: of phase action: which action failed, from 0.
     - no_funds: of phase action: whether for want of money.
     - bounce: `ok`, what was left of the value went back; `nofunds`, it should have, but was less
@@ -178,21 +178,21 @@ def _named(rows: Frame) -> Frame:
     phase, code, reason = nw.col("phase"), nw.col("code"), nw.col("skipped_reason")
     ran, acted = phase.is_in([COMPUTE, COMMITTED]), phase == ACTION
     skipped, ignored = phase.is_in([SKIPPED, DEPOSIT]), phase == IGNORED
-    own = ran & (codes.exit_code_names(code) == codes.CONTRACT_DEFINED_NAME)
-    exit_codes = {number: row.meaning for number, row in codes.EXIT_CODES.items()}
-    result_codes = {number: row.meaning for number, row in codes.RESULT_CODES.items()}
+    own = ran & (exit_codes.exit_code_names(code) == exit_codes.CONTRACT_DEFINED_NAME)
+    of_exits = {number: row.meaning for number, row in exit_codes.EXIT_CODES.items()}
+    of_results = {number: row.meaning for number, row in result_codes.RESULT_CODES.items()}
     return rows.with_columns(
         _first(
-            (ran, codes.exit_code_names(code)),
-            (acted, codes.result_code_names(code)),
+            (ran, exit_codes.exit_code_names(code)),
+            (acted, result_codes.result_code_names(code)),
             (skipped, reason),
             (ignored, nw.lit("skipped actions")),
         ).alias("name"),
         _first(
             (own, nw.lit("Thrown by the contract: its source says why.")),
-            (ran, _meaning(code, exit_codes)),
-            (acted, _meaning(code, result_codes)),
-            (skipped, _meaning(reason, codes.SKIP_REASONS)),
+            (ran, _meaning(code, of_exits)),
+            (acted, _meaning(code, of_results)),
+            (skipped, _meaning(reason, exit_codes.SKIP_REASONS)),
             (ignored, nw.lit("Messages that could not be sent were left out (mode +2).")),
         ).alias("meaning"),
     )

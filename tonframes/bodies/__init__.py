@@ -1,14 +1,15 @@
-"""Message bodies, read from the bags of cells that they travel in.
+"""Message bodies, read from bags of cells.
 
-- `decode_bodies`: what comments, jetton and NFT messages say, as columns;
-- `layouts` and `import_fees`: what a message weighs, and what importing it may cost.
+- `decode_bodies`: comments, jetton and NFT messages as columns;
+- `possible_weights` and `import_fees`: the cells and bits of a message, and the fee for importing
+  it.
 
-A body is written by anybody, about anything. Reading one ends soon whatever is in it: a bag of
-more than `MAX_CELLS` cells or `MAX_BYTES` bytes is refused, and nothing here recurses.
+Anyone can write anything into a body. Reading always ends soon: a bag with more than `MAX_CELLS`
+cells or `MAX_BYTES` bytes is refused, and nothing here is recursive.
 """
 
 from tonframes.bodies.boc import MAX_BYTES, MAX_CELLS
 from tonframes.bodies.decode import decode_bodies
-from tonframes.bodies.weights import import_fees, layouts
+from tonframes.bodies.weights import import_fees, possible_weights
 
-__all__ = ["MAX_BYTES", "MAX_CELLS", "decode_bodies", "import_fees", "layouts"]
+__all__ = ["MAX_BYTES", "MAX_CELLS", "decode_bodies", "import_fees", "possible_weights"]

@@ -1,8 +1,8 @@
-"""Bags of cells read through pytoniq-core, and one cell read from its first bit to its last.
+"""Read bags of cells (BOC) with pytoniq-core, and read a cell from its first bit to its last.
 
-pytoniq-core is built for cells of one's own. What keeps cells of strangers in bounds is here: the
-size of a bag is looked at before it is read, and no bit is taken that is not there
-(`Slice.load_uint` of pytoniq-core gives a smaller number where bits are missing).
+pytoniq-core expects cells that one made oneself. The limits for cells of strangers are here: the
+size of a bag is checked before the bag is read, and bits that are missing are an error
+(`Slice.load_uint` of pytoniq-core returns a smaller number instead).
 """
 
 from __future__ import annotations
@@ -18,51 +18,53 @@ from tonframes.errors import shorten
 if TYPE_CHECKING:
     from bitarray import bitarray
 
-#: The network takes no message of more cells (configuration parameter 43, `max_msg_cells`).
+#: The network accepts no message with more cells (configuration parameter 43, `max_msg_cells`).
 MAX_CELLS = 1 << 13
-#: Nor of more than 2^21 bits (`max_msg_bits`): with descriptors, references and an index on top,
-#: the longest bag there can be stays below this.
+#: Nor a message of more than 2^21 bits (`max_msg_bits`). With descriptors, references and an
+#: index, the longest possible bag is below this number of bytes.
 MAX_BYTES = 1 << 19
 
 _MAGIC = bytes.fromhex("b5ee9c72")  # boc.tlb, serialized_boc; the service sends no other
-_FLAGS, _COUNTS = 4, 6  # where these stand in a bag
+_FLAGS, _COUNTS = 4, 6  # offsets in a bag
 _ORDINARY = -1
 _MAX_REFS = 4
 
 
-def need_pytoniq(helper: str) -> None:
-    """Tell what to install if the package that reads bags is not there."""
+def require_pytoniq(helper: str) -> None:
+    """Raise an error that says what to install if pytoniq-core is missing."""
     if find_spec("pytoniq_core") is None:
-        raise ImportError(f"{helper} reads bags of cells: pip install 'tonframes[boc]'")
+        raise ImportError(
+            f"{helper} needs pytoniq-core to read bags of cells: pip install 'tonframes[boc]'"
+        )
 
 
-def read_root(bag: str | bytes, make: Any) -> Any:
-    """Read a bag with one root.
+def read_root(boc: str | bytes, make: Any) -> Any:
+    """Read a bag that has one root.
 
     Parameters
     ----------
-    bag
-        The bag, in base64 or as it is.
+    boc
+        The bag, in base64 or as bytes.
     make
-        Makes a cell of its bits, its references and its type: `Node`, or pytoniq-core's `Cell`.
+        Makes a cell from its bits, references and type: `Node`, or the `Cell` of pytoniq-core.
 
     Raises
     ------
     ValueError
-        It is not such a bag, or larger than a message can be.
+        `boc` is not such a bag, or is larger than a message can be.
     """
     from pytoniq_core.boc.deserialize import Boc  # noqa: PLC0415 - an extra
 
-    data = _decoded(bag)
+    data = _decoded(boc)
     size = data[_FLAGS] & 7
     cells, roots = (
         int.from_bytes(data[start : start + size]) for start in (_COUNTS, _COUNTS + size)
     )
     if cells > MAX_CELLS:
-        raise ValueError(f"a bag of {cells} cells: a message has at most {MAX_CELLS}")
+        raise ValueError(f"the bag has {cells} cells; a message has at most {MAX_CELLS}")
     if roots != 1:
-        raise ValueError(f"a bag of {roots} roots, not one")
-    checked: Any = partial(_checked, make)  # declared as a class; a function does as well
+        raise ValueError(f"the bag has {roots} roots instead of one")
+    checked: Any = partial(_checked, make)  # annotated as a class there; a function works as well
     try:
         (root,) = Boc(data).deserialize(checked)
     except Exception as error:  # noqa: BLE001 - it raises IndexError, AttributeError and Exception
@@ -70,17 +72,17 @@ def read_root(bag: str | bytes, make: Any) -> Any:
     return root
 
 
-def _decoded(bag: str | bytes) -> bytes:
+def _decoded(boc: str | bytes) -> bytes:
     # Base64 has four characters for three bytes.
-    if len(bag) > (MAX_BYTES if isinstance(bag, bytes) else MAX_BYTES * 4 // 3 + 4):
-        raise ValueError(f"a bag of more than {MAX_BYTES} bytes: no message is as large")
-    if isinstance(bag, bytes):
-        data = bag
+    if len(boc) > (MAX_BYTES if isinstance(boc, bytes) else MAX_BYTES * 4 // 3 + 4):
+        raise ValueError(f"the bag has more than {MAX_BYTES} bytes, more than a message can have")
+    if isinstance(boc, bytes):
+        data = boc
     else:
         try:
-            data = b64decode(bag, validate=True)
+            data = b64decode(boc, validate=True)
         except (binascii.Error, ValueError):  # ValueError: not ASCII
-            raise ValueError(f"not base64: {shorten(bag)}") from None
+            raise ValueError(f"not base64: {shorten(boc)}") from None
     if not data.startswith(_MAGIC) or len(data) <= _COUNTS:
         raise ValueError(f"not a bag of cells: {shorten(data)}")
     return data
@@ -88,12 +90,12 @@ def _decoded(bag: str | bytes) -> bytes:
 
 def _checked(make: Any, bits: bitarray, refs: list[Any], type_: int) -> Any:
     if len(refs) > _MAX_REFS or None in refs:  # None: the cell refers to itself
-        raise ValueError("a cell with references that cannot be")
+        raise ValueError("a cell has impossible references")
     return make(bits, refs, type_)
 
 
 class Node:
-    """A cell without its hash, which costs as much as all the rest and is not needed to read."""
+    """A cell without its hash, which takes half of the time and is not needed for reading."""
 
     __slots__ = ("bits", "exotic", "refs")
 
@@ -102,13 +104,13 @@ class Node:
 
 
 class Slice:
-    """What is left to read of a cell."""
+    """The bits and references of a cell that have not been read yet."""
 
     __slots__ = ("_value", "bits", "refs")
 
     def __init__(self, node: Node) -> None:
         if node.exotic:
-            raise ValueError("an exotic cell where an ordinary one belongs")
+            raise ValueError("an exotic cell instead of an ordinary one")
         self.bits = len(node.bits)
         self.refs = list(node.refs)
         self._value = int.from_bytes(node.bits.tobytes()) >> (-self.bits % 8)
@@ -116,7 +118,7 @@ class Slice:
     def uint(self, bits: int) -> int:
         """Read an unsigned number."""
         if bits > self.bits:
-            raise ValueError(f"{bits} bits belong where {self.bits} are left")
+            raise ValueError(f"{bits} bits are expected, {self.bits} are left")
         self.bits -= bits
         number = self._value >> self.bits
         self._value &= (1 << self.bits) - 1
@@ -127,7 +129,7 @@ class Slice:
         return self.uint(8 * self.uint(4))
 
     def address(self) -> str | None:
-        """Read a `MsgAddress` as raw address; None where it is not that of an account."""
+        """Read a `MsgAddress` as a raw address; None if it is not the address of an account."""
         match self.uint(2):
             case 0b00:  # addr_none
                 return None
@@ -135,41 +137,41 @@ class Slice:
                 self.uint(self.uint(9))
                 return None
             case 0b11:
-                raise ValueError("an addr_var, which no account has")
+                raise ValueError("an addr_var; no account has such an address")
         if self.uint(1):
-            raise ValueError("an address with anycast, which the network has given up")
+            raise ValueError("an address with anycast, which the network no longer supports")
         workchain = (self.uint(8) ^ 0x80) - 0x80
         return f"{workchain}:{self.uint(256):064X}"
 
     def ref(self) -> Slice:
         """Read a reference."""
         if not self.refs:
-            raise ValueError("a reference belongs where none is left")
+            raise ValueError("a reference is expected, none is left")
         return Slice(self.refs.pop(0))
 
     def maybe_ref(self) -> None:
-        """Pass over a `Maybe ^Cell`."""
+        """Skip a `Maybe ^Cell`."""
         if self.uint(1):
             if not self.refs:
-                raise ValueError("a reference belongs where none is left")
+                raise ValueError("a reference is expected, none is left")
             del self.refs[0]
 
     def either(self) -> Slice | None:
-        """Read an `Either Cell ^Cell`: the rest, or what a reference leads to.
+        """Read an `Either Cell ^Cell`: the rest of the cell, or a cell that it refers to.
 
-        None where the rest is nothing at all: many contracts leave an empty payload out.
+        None if no bit is left: many contracts omit an empty payload.
         """
         if not self.bits:
             return None
         return self.ref() if self.uint(1) else self
 
     def snake(self) -> bytes:
-        """Read bytes to the end, and on in the chain of first references."""
+        """Read all remaining bytes, and those in the chain of first references ("snake" format)."""
         parts = []
         rest = self
         while True:
             if rest.bits % 8:
-                raise ValueError(f"{rest.bits} bits where whole bytes belong")
+                raise ValueError(f"whole bytes are expected, {rest.bits} bits are left")
             length = rest.bits // 8
             parts.append(rest.uint(rest.bits).to_bytes(length))
             if not rest.refs:

@@ -1,11 +1,11 @@
-"""Ordinary cells and the bags (BOC) they travel in: writing only.
+"""Write ordinary cells and bags of cells (BOC).
 
-The synthetic chain fills message bodies, code and data with real bags of cells, and the base
-install must be able to make it; so the sixty lines of the format that writing needs are here.
-Reading, where exotic cells and untrusted input come in, is pytoniq-core's business (extra `boc`).
+The synthetic chain fills message bodies, code and data with real bags of cells, and it must work
+in the base install; so the few lines that are needed for writing are here. Reading has to handle
+exotic cells and untrusted input, and uses pytoniq-core (extra `boc`).
 
 Format: the TVM white paper, chapter 3 (representation hash), and `boc.tlb` of the TON monorepo
-(`serialized_boc#b5ee9c72`); the service sends bags with one root and a CRC-32C, which in base64
+(`serialized_boc#b5ee9c72`). The service sends bags with one root and a CRC-32C; in base64 they
 begin with "te6cck".
 """
 
@@ -15,7 +15,7 @@ from base64 import b64encode
 from hashlib import sha256
 from typing import Self
 
-#: What one cell can hold.
+#: The most bits and references of one cell.
 MAX_BITS, MAX_REFS = 1023, 4
 
 
@@ -32,7 +32,7 @@ _CRC32C = _crc32c_table()
 
 
 def _crc32c(data: bytes) -> bytes:
-    """CRC-32C, little-endian, as it ends a bag of cells."""
+    """Compute the CRC-32C that ends a bag of cells, little-endian."""
     table, crc = _CRC32C, 0xFFFFFFFF
     for byte in data:
         crc = crc >> 8 ^ table[(crc ^ byte) & 0xFF]
@@ -47,9 +47,9 @@ class Cell:
     value
         The bits, read as one unsigned number.
     bits
-        How many there are.
+        Number of bits.
     refs
-        The cells referred to.
+        The cells that it refers to.
 
     Examples
     --------
@@ -63,12 +63,15 @@ class Cell:
 
     def __init__(self, value: int = 0, bits: int = 0, refs: tuple[Cell, ...] = ()) -> None:
         if bits > MAX_BITS or len(refs) > MAX_REFS or value >> bits:
-            raise ValueError(f"no cell holds {bits} bits and {len(refs)} references")
+            raise ValueError(
+                f"a cell has at most {MAX_BITS} bits and {MAX_REFS} references, and its value fits "
+                f"its bits; here are {bits} bits and {len(refs)} references"
+            )
         self.value, self.bits, self.refs = value, bits, refs
         padded = value
-        if bits % 8:  # completed by a one and zeros, up to the byte
+        if bits % 8:  # padded to whole bytes with a one and zeros
             padded = (value << 1 | 1) << (7 - bits % 8)
-        #: Descriptors and data, common to the hash and the bag.
+        #: Descriptors and data: part of both the hash and the bag.
         self.serial = bytes((len(refs), bits // 8 + (bits + 7) // 8)) + padded.to_bytes(
             (bits + 7) // 8
         )
@@ -79,29 +82,29 @@ class Cell:
         ).digest()
 
     def to_base64(self) -> str:
-        """Write the cell and all below it as a bag with one root, in base64."""
+        """Return the cell and everything below it as a bag with one root, in base64."""
         order = _parents_first(self)
         place = {cell.hash: number for number, cell in enumerate(order)}
         size = (len(order).bit_length() + 7) // 8
-        body = b"".join(
+        data = b"".join(
             cell.serial + b"".join(place[ref.hash].to_bytes(size) for ref in cell.refs)
             for cell in order
         )
-        width = (len(body).bit_length() + 7) // 8
+        width = (len(data).bit_length() + 7) // 8
         counts = (len(order), 1, 0)  # cells, roots, absent cells
         bag = (
             bytes.fromhex("b5ee9c72")
-            + bytes((0x40 | size, width))  # 0x40: a CRC-32C follows, an index does not
+            + bytes((0x40 | size, width))  # 0x40: with a CRC-32C, without an index
             + b"".join(count.to_bytes(size) for count in counts)
-            + len(body).to_bytes(width)
+            + len(data).to_bytes(width)
             + (0).to_bytes(size)  # the root is the first cell
-            + body
+            + data
         )
         return b64encode(bag + _crc32c(bag)).decode()
 
 
 def _parents_first(root: Cell) -> list[Cell]:
-    """Order the distinct cells so that references point forwards only, as a bag demands."""
+    """Order the distinct cells so that references only point forwards, as a bag requires."""
     done: dict[bytes, Cell] = {}
 
     def visit(cell: Cell) -> None:
@@ -115,9 +118,10 @@ def _parents_first(root: Cell) -> list[Cell]:
 
 
 def usage(*roots: Cell) -> tuple[int, int]:
-    """Count the distinct cells under some roots, roots included, and the bits in them.
+    """Count the distinct cells under some roots, including the roots, and the bits in them.
 
-    Distinct is by hash, over all roots together: what is charged for storing and forwarding.
+    Cells with the same hash count once, over all roots together: fees for storing and forwarding
+    are charged by this size.
     """
     seen: dict[bytes, int] = {}
     stack = list(roots)
@@ -130,7 +134,7 @@ def usage(*roots: Cell) -> tuple[int, int]:
 
 
 class Builder:
-    """Collects bits and references into a cell; each method returns the builder.
+    """Collects bits and references for a cell. Each method returns the builder.
 
     Examples
     --------
@@ -145,7 +149,7 @@ class Builder:
         self.refs: list[Cell] = []
 
     def uint(self, number: int, bits: int) -> Self:
-        """Append an unsigned number of so many bits."""
+        """Append an unsigned number with this number of bits."""
         self.value = self.value << bits | number
         self.bits += bits
         return self
@@ -155,12 +159,12 @@ class Builder:
         return self.uint(int.from_bytes(data), 8 * len(data))
 
     def coins(self, amount: int) -> Self:
-        """Append an amount: `VarUInteger 16`, four bits of length in bytes before the number."""
+        """Append an amount (`VarUInteger 16`): its length in bytes, in 4 bits, then the number."""
         length = (amount.bit_length() + 7) // 8
         return self.uint(length, 4).uint(amount, 8 * length)
 
     def address(self, raw: str | None) -> Self:
-        """Append `addr_std` without anycast for a raw address, `addr_none` for None."""
+        """Append a raw address as `addr_std` without anycast, None as `addr_none`."""
         if raw is None:
             return self.uint(0, 2)
         workchain, _, account = raw.partition(":")
@@ -172,10 +176,10 @@ class Builder:
         return self
 
     def inline(self, cell: Cell) -> Self:
-        """Append another cell's bits and references."""
+        """Append the bits and references of another cell."""
         self.refs += cell.refs
         return self.uint(cell.value, cell.bits)
 
     def cell(self) -> Cell:
-        """Make the cell."""
+        """Return the cell."""
         return Cell(self.value, self.bits, tuple(self.refs))

@@ -1,15 +1,15 @@
-"""Message bodies as columns."""
+"""Decode message bodies into columns."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import narwhals as nw
-import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tonframes.bodies.boc import need_pytoniq
+from tonframes.bodies.boc import require_pytoniq
+from tonframes.bodies.result import KEYS, READ
 from tonframes.bodies.schemes import read_body
 from tonframes.errors import shorten
 
@@ -18,82 +18,70 @@ if TYPE_CHECKING:
 
 AnyFrame = TypeVar("AnyFrame")
 
-_KEYS = ("tx_hash", "direction", "position", "msg_hash")
 _BODIES = ("body", "body_boc")
-_COLUMNS = pa.schema(
-    [
-        ("opcode", pa.int64()),
-        ("kind", pa.string()),
-        ("bounced_opcode", pa.int64()),
-        ("query_id", pa.decimal128(20, 0)),  # uint64
-        ("amount", pa.decimal128(38, 0)),  # VarUInteger 16: less than 2^120
-        ("sender", pa.string()),
-        ("recipient", pa.string()),
-        ("response_destination", pa.string()),
-        ("forward_amount", pa.int64()),
-        ("comment", pa.string()),
-        ("error", pa.string()),
-    ]
-)
-_NULLABLE = {pa.string(): pd.StringDtype(na_value=np.nan), pa.int64(): pd.Int64Dtype()}
+_SCHEMA = pa.schema([(column.name, column.kind.arrow) for column in READ])
+_DTYPES = {column.kind.arrow: pd.api.types.pandas_dtype(column.dtype) for column in READ}
 
 
 def decode_bodies(messages: AnyFrame) -> AnyFrame:
-    r"""Read what messages say: comments, jettons, NFTs, bounces.
+    r"""Decode message bodies: comments, jettons, NFTs, bounces.
 
-    It needs pytoniq-core: ``pip install 'tonframes[boc]'``.
+    This needs pytoniq-core: ``pip install 'tonframes[boc]'``.
 
     Parameters
     ----------
     messages
-        A pandas, polars or pyarrow frame with the column `body` (base64) or, where there is none,
-        `body_boc` (bytes, as in the public lake).
+        A pandas, polars or pyarrow frame with the column `body` (base64) or, if there is none,
+        `body_boc` (bytes, as in the public Parquet lake).
 
     Returns
     -------
-    A new frame of the same kind with a row a message, in the same order, on pandas with the same
-    index. Its columns have these dtypes whatever the rows:
+    A new frame of the same kind with one row per message, in the same order; in pandas, with the
+    same index. The dtypes do not depend on the rows:
 
-    - tx_hash, direction, position, msg_hash: as far as `messages` has them.
-    - opcode: first 32 bits of the body, unsigned; null in shorter ones.
-    - kind: what the opcode says that the body is, by the names of `decoded_type`: text_comment,
-      encrypted_text_comment, jetton_transfer, jetton_internal_transfer, jetton_notify,
-      jetton_burn, jetton_burn_notification, jetton_mint, excess, nft_transfer,
-      nft_ownership_assigned, get_static_data, report_static_data, bounce (old form and new),
-      empty_cell. And where the service has no name: provide_wallet_address,
-      take_wallet_address. Null: another one.
-    - bounced_opcode: of a bounce, the opcode of the message that came back.
-    - query_id: a number that answers repeat, decimal128(20, 0).
-    - amount: of jettons, in their smallest unit, decimal128(38, 0).
+    - tx_hash, direction, position, msg_hash: copied from `messages`, if it has them.
+    - opcode: the first 32 bits of the body, unsigned; null in shorter bodies.
+    - kind: what the opcode says that the body is, as the service names it in `decoded_type`:
+      text_comment, encrypted_text_comment, jetton_transfer, jetton_internal_transfer,
+      jetton_notify, jetton_burn, jetton_burn_notification, jetton_mint, excess, nft_transfer,
+      nft_ownership_assigned, get_static_data, report_static_data, bounce (both formats),
+      empty_cell. Two more, which the service does not name: provide_wallet_address,
+      take_wallet_address. Null for every other opcode.
+    - bounced_opcode: of a bounce, the opcode of the message that was returned.
+    - query_id: a number that the sender chose and that answers repeat (UInt64).
+    - amount: number of jettons, in the smallest unit of the jetton, as float64: exact up to 2^53,
+      rounded above. Use it for calculation and plots.
+    - amount_exact: the same amount with every digit, as text. ``sum(map(int, column))`` is an
+      exact sum.
     - sender: who sent the jettons, or owned the NFT before.
-    - recipient: whom jettons or the NFT are for.
-    - response_destination: who gets what is left of the value.
-    - forward_amount: nanoton that are to go on to the recipient; null beyond int64.
-    - comment: the text of a comment, be it the body or a forward payload.
-    - error: why a body, or a part of it, could not be read; null where all is well.
+    - recipient: who is to receive the jettons or the NFT.
+    - response_destination: who receives the rest of the value.
+    - forward_amount: nanoton to forward to the recipient; null above 2^63 - 1.
+    - comment: the text of a comment: the body itself, or its forward payload.
+    - error: why a body, or a part of it, could not be read; null if everything was read.
 
-    Addresses are raw; null for `addr_none` and for external ones.
+    Addresses are raw. They are null for `addr_none` and for external addresses.
 
     Raises
     ------
     TypeError
-        Not such a frame, or its bodies are neither text nor bytes.
+        `messages` is not such a frame, or its bodies are neither text nor bytes.
     ValueError
-        It has no column of bodies.
+        `messages` has no column of bodies.
     ImportError
         pytoniq-core is not installed.
 
     Notes
     -----
-    Anybody may write anything into a body. An opcode is a claim: compare `source` with the jetton
-    wallet or NFT that you know before you believe a transfer. Comments hold what was written,
-    control characters too; `inert` of `tonframes.display` makes them safe to print. Bytes that
-    are not UTF-8 become U+FFFD, and `error` says so.
+    Anyone can write anything into a body. An opcode is only a claim: before you trust a transfer,
+    compare `source` with the jetton wallet or NFT that you know. A comment is returned as it was
+    written, with its control characters; `tonframes.display.inert` makes it safe to print. Bytes
+    that are not UTF-8 become U+FFFD, and `error` says so.
 
-    No body makes the call fail. One that cannot be read has an `error`, and nulls but for opcode
-    and kind; a payload that cannot be read leaves the other columns as they are. A body larger
-    than the network lets messages be (8192 cells, 2^21 bits) is not looked into, and its `error`
-    says so.
+    No body makes the call fail. If a body cannot be read, `error` says why, and all other columns
+    except opcode and kind are null. If only a payload cannot be read, the other columns are
+    filled. A body that exceeds the limits of the network (8192 cells, 2^21 bits) is not read, and
+    `error` says so.
 
     Examples
     --------
@@ -102,32 +90,35 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     >>> decoded = decode_bodies(messages)
     >>> decoded.kind.value_counts().head(3).to_dict()
     {'text_comment': 758, 'excess': 572, 'jetton_transfer': 483}
-    >>> int(decoded.amount[decoded.kind == "jetton_transfer"].sum())
+    >>> transfers = decoded[decoded.kind == "jetton_transfer"]
+    >>> float(transfers.amount.sum() / 10**6)
+    227.521286
+    >>> sum(map(int, transfers.amount_exact))
     227521286
     """
-    need_pytoniq("decode_bodies")
-    rows, bodies = _taken(messages)
-    # Many messages say the same, and each comes as out message and as in message.
-    distinct = bodies.dictionary_encode()
-    said = [read_body(body.as_py()) for body in distinct.dictionary]
-    table = pa.Table.from_pylist(said, _COLUMNS).take(distinct.indices)
+    require_pytoniq("decode_bodies")
+    rows, column = _rows_and_bodies(messages)
+    # Many messages have the same body, and most appear twice: as out message and as in message.
+    distinct = column.dictionary_encode()
+    read = [read_body(body.as_py()) for body in distinct.dictionary]
+    table = pa.Table.from_pylist(read, _SCHEMA).take(distinct.indices)
     decoded = _frame(table, rows)
-    keys = [key for key in _KEYS if key in rows.columns]
-    names = _COLUMNS.names
+    keys = [key.name for key in KEYS if key.name in rows.columns]
+    names = _SCHEMA.names
     result: AnyFrame = (
         rows.with_columns(*(decoded[name] for name in names)).select(*keys, *names).to_native()
     )
     return result
 
 
-def _taken(messages: object) -> tuple[Rows, pa.Array]:
-    """Take a frame in, with its bodies as large text or bytes."""
+def _rows_and_bodies(messages: object) -> tuple[Rows, pa.Array]:
+    """Check the messages and return them with their bodies, as large text or bytes."""
     rows = nw.from_native(messages, pass_through=True)
     if isinstance(rows, nw.LazyFrame):
         engine = rows.implementation.value
         raise TypeError(
-            f"decode_bodies takes a frame that is there, not a lazy one of {engine}: select the "
-            "columns it needs and collect them first"
+            f"decode_bodies takes an eager frame, not a lazy one of {engine}: select the columns "
+            "that it needs and collect them first"
         )
     if not isinstance(rows, nw.DataFrame):
         raise TypeError(
@@ -164,11 +155,8 @@ def _bodies(column: nw.Series[Any], name: str) -> pa.Array:
 
 
 def _frame(table: pa.Table, like: Rows) -> Rows:
+    """Convert a table to a frame of the same library, in pandas with the same index."""
     if not like.implementation.is_pandas():
         return nw.from_arrow(table, backend=like.implementation)
-    frame: pd.DataFrame = table.to_pandas(types_mapper=_dtype)
+    frame: pd.DataFrame = table.to_pandas(types_mapper=_DTYPES.get)
     return nw.from_native(frame.set_axis(like.to_native().index), eager_only=True)
-
-
-def _dtype(kind: pa.DataType) -> Any:
-    return _NULLABLE.get(kind) or pd.ArrowDtype(kind)

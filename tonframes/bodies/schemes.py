@@ -1,8 +1,8 @@
-"""The forms of bodies that are known: one body in, a row out.
+"""The schemes of known bodies, and how a body is read by them into a row.
 
-Sources of the layouts: TEP-62 (NFT), TEP-74 and TEP-89 (jettons), block.tlb of the TON monorepo
-(`new_bounce_body`); comments: docs.ton.org. The names of kinds are the service's
-(ton-indexer, ton-marker/src/schemes/schemes.tlb); it has none for those of TEP-89.
+Sources of the schemes: TEP-62 (NFT), TEP-74 and TEP-89 (jettons), block.tlb of the TON monorepo
+(`new_bounce_body`); comments: docs.ton.org. Kinds are named as the service names them
+(ton-indexer, ton-marker/src/schemes/schemes.tlb); it has no names for the bodies of TEP-89.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 _OPCODE = 32
 _INT64 = 1 << 63
 
-#: Kind and fields by opcode. What comes behind the last field is not looked at.
-FORMS = {
+#: Kind and fields by opcode. Data after the last field is not read.
+SCHEMES = {
     0x0F8A7EA5: (
         "jetton_transfer",
         (
@@ -50,7 +50,7 @@ FORMS = {
         "jetton_burn_notification",
         ("query_id", "amount", "sender", "response_destination"),
     ),
-    # What amount follows, of jettons or of TON, depends on the minter.
+    # An amount follows; whether of jettons or of TON depends on the minter.
     0x642B7D07: ("jetton_mint", ("query_id", "recipient")),
     0xD53276DB: ("excess", ("query_id",)),
     0x2C76B973: ("provide_wallet_address", ("query_id",)),
@@ -83,19 +83,19 @@ _READ: dict[str, Callable[[Slice], Any]] = {
 }
 
 
-def read_body(bag: str | bytes) -> Row:
-    """Read a body into the columns of `decode_bodies`; those that it has not got are left out."""
+def read_body(boc: str | bytes) -> Row:
+    """Read a body into columns of `decode_bodies`; those that it has no value for are absent."""
     try:
-        body = Slice(read_root(bag, Node))
+        body = Slice(read_root(boc, Node))
     except ValueError as error:
         return {"error": str(error)}
     if body.bits < _OPCODE:
         return {} if body.bits or body.refs else {"kind": "empty_cell"}
     opcode = body.uint(_OPCODE)
-    return {"opcode": opcode} | _said(opcode, body)
+    return {"opcode": opcode} | _after_opcode(opcode, body)
 
 
-def _said(opcode: int, body: Slice) -> Row:
+def _after_opcode(opcode: int, body: Slice) -> Row:
     match opcode:
         case 0x00000000:
             return {"kind": "text_comment"} | _comment(body)
@@ -105,10 +105,10 @@ def _said(opcode: int, body: Slice) -> Row:
             return {"kind": "bounce", "bounced_opcode": _opcode(body)}
         case 0xFFFFFFFE:
             return _new_bounce(body)
-    return _form(*FORMS[opcode], body) if opcode in FORMS else {}
+    return _fields(*SCHEMES[opcode], body) if opcode in SCHEMES else {}
 
 
-def _form(kind: str, fields: tuple[str, ...], body: Slice) -> Row:
+def _fields(kind: str, fields: tuple[str, ...], body: Slice) -> Row:
     row: Row = {"kind": kind}
     for field in fields:
         try:
@@ -117,6 +117,8 @@ def _form(kind: str, fields: tuple[str, ...], body: Slice) -> Row:
             return {"kind": kind, "error": f"{field}: {error}"}
     row.pop("custom_payload", None)
     payload = row.pop("forward_payload", None)
+    if "amount" in row:
+        row |= {"amount": float(row["amount"]), "amount_exact": str(row["amount"])}
     if row.get("forward_amount", 0) >= _INT64:
         row["forward_amount"] = None
     return row | _payload(payload)
@@ -136,12 +138,12 @@ def _comment(text: Slice) -> Row:
     try:
         return {"comment": data.decode()}
     except UnicodeDecodeError:
-        told = "comment: not UTF-8 throughout; U+FFFD stands for what is not"
-        return {"comment": data.decode(errors="replace"), "error": told}
+        reason = "comment: some bytes are not UTF-8; U+FFFD stands in their place"
+        return {"comment": data.decode(errors="replace"), "error": reason}
 
 
 def _new_bounce(body: Slice) -> Row:
-    # The elector answers with the same opcode; its answers have no references.
+    # The elector uses the same opcode for an answer, which has no references.
     if len(body.refs) < 2:  # noqa: PLR2004 - original_body and original_info
         return {}
     try:

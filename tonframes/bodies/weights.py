@@ -1,65 +1,67 @@
-"""What a message weighs, and what it costs to import it."""
+"""Count the cells and bits of a message, and compute the fee for importing it."""
 
 from __future__ import annotations
 
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from tonframes.bodies.boc import need_pytoniq, read_root
+from tonframes.bodies.boc import read_root, require_pytoniq
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def layouts(
+def possible_weights(
     body: str | bytes, init_state: str | bytes | None = None
 ) -> tuple[tuple[int, int], ...]:
-    """Count what a message may have below its root cell.
+    """Count the cells and bits that a message may have below its root cell.
 
-    The service shows the body and the initial state of a message, but not whether they stood in
-    the root cell or in a cell of their own, and that changes the size that is charged for.
+    The service shows the body and the initial state of a message. It does not show whether each
+    of them was in the root cell or in a cell of its own, and the fee depends on that.
 
     Parameters
     ----------
     body
-        A bag of cells, in base64 (`body`) or as it is (`body_boc` of the public lake).
+        A bag of cells, in base64 (`body`) or as bytes (`body_boc` of the public Parquet lake).
     init_state
-        The same of the initial state that came with the message (`init_state_body`), if any did.
+        The initial state of the message (`init_state_body`), in the same form, if it has one.
 
     Returns
     -------
-    Pairs of cells and bits, at most four, no two the same. Cells are distinct by hash, over body
-    and initial state together.
+    Pairs of cells and bits, at most four, all different. Cells with the same hash count once, over
+    body and initial state together.
 
     Raises
     ------
     ValueError
-        It is not a bag of cells, or larger than a message can be.
+        A part is not a bag of cells, or is larger than a message can be.
     ImportError
         pytoniq-core is not installed.
 
     Notes
     -----
-    Whether the parts would fit the root is not looked at: its other fields are not all known.
+    Some pairs may be impossible because the parts do not fit the root cell. This is not checked:
+    not all other fields of the root cell are known.
 
     Examples
     --------
     >>> from tonframes.bodies.cells import Builder, Cell
-    >>> layouts(Builder().uint(0, 32).ref(Cell(5, 3)).cell().to_base64())
+    >>> possible_weights(Builder().uint(0, 32).ref(Cell(5, 3)).cell().to_base64())
     ((1, 3), (2, 35))
     """
-    need_pytoniq("layouts")
+    require_pytoniq("possible_weights")
     from pytoniq_core.boc.cell import Cell  # noqa: PLC0415 - an extra
 
     parts = [read_root(part, Cell) for part in (body, init_state) if part is not None]
+    # In the root cell, a part adds the cells that it refers to; elsewhere, itself as well.
     places = ((part.refs, [part]) for part in parts)
-    tops = ([cell for place in choice for cell in place] for choice in product(*places))
-    return tuple(dict.fromkeys(map(_usage, tops)))
+    choices = ([cell for place in choice for cell in place] for choice in product(*places))
+    return tuple(dict.fromkeys(map(_weight, choices)))
 
 
-def _usage(tops: Iterable[Any]) -> tuple[int, int]:
+def _weight(cells: Iterable[Any]) -> tuple[int, int]:
     seen: dict[bytes, int] = {}
-    stack = list(tops)
+    stack = list(cells)
     while stack:
         cell = stack.pop()
         if cell.hash not in seen:
@@ -76,19 +78,18 @@ def import_fees(
     bit_price: int,
     cell_price: int,
 ) -> frozenset[int]:
-    """Compute what an external message may cost to import.
+    """Compute what it may cost to import an external message.
 
     Parameters
     ----------
     body, init_state
-        As for `layouts`.
+        As in `possible_weights`.
     lump_price, bit_price, cell_price
-        Of a row of `tonframes.network.prices`, of the chain of the account that the message goes
-        to.
+        From a row of `tonframes.network.prices`, for the workchain of the receiving account.
 
     Returns
     -------
-    A fee in nanoton for each of the `layouts`.
+    The fees in nanoton, one for each of the `possible_weights`.
 
     Notes
     -----
@@ -104,8 +105,8 @@ def import_fees(
     >>> sorted(import_fees(Cell(1, 512).to_base64(), lump_price=row.lump_price, **prices))
     [400000, 644800]
     """
-    need_pytoniq("import_fees")
+    require_pytoniq("import_fees")
     return frozenset(
         lump_price - (-(bit_price * bits + cell_price * cells) >> 16)
-        for cells, bits in layouts(body, init_state)
+        for cells, bits in possible_weights(body, init_state)
     )

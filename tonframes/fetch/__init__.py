@@ -1,13 +1,16 @@
-"""Fetching: where client, store and frames meet.
+"""Fetch into a store: client, store and frames together.
 
-- `blocks`: `fetch_blocks`, masterchain blocks through a store.
-- `parts`: consecutive masterchain blocks, until they are proven to be whole.
-- `accounts`: `fetch_accounts`, states of accounts through a store.
-- `plan`: `plan_blocks`, what a fetch would cost.
-- `follow`: `follow_blocks` and `seqno_at`, the chain as it grows, and as it was at a moment.
-- `proof`: how it is shown that nothing is missing.
-- `seqno`: all pages of one masterchain block.
-- `places`: which service is asked, which store is used.
+- `blocks`: `fetch_blocks`, masterchain blocks.
+- `accounts`: `fetch_accounts`, states of accounts.
+- `follow`: `follow_blocks`, new masterchain blocks as they appear.
+- `plan`: `plan_blocks`, the number of requests of a fetch.
+- `time`: `seqno_at`, the masterchain block at a moment.
+- `proving`: consecutive masterchain blocks, fetched again until they are proven complete.
+- `proof`: the checks which prove that nothing is missing.
+- `block`: all pages of one masterchain block.
+- `network`: the network of a service, and its first and last masterchain block.
+- `resolve`: the client, store and seqnos that the arguments mean.
+- `progress`: progress bars and log lines.
 """
 
 from tonframes.fetch.accounts import fetch_accounts

@@ -1,4 +1,4 @@
-"""States of accounts through a store."""
+"""Fetch states of accounts, and keep them in a store."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from tonframes.wire.pages import Page
     from tonframes.wire.tables import Tables
 
-#: Accounts whose states are committed at once, or as many as came in so many seconds.
+#: States are committed after this many accounts, or after this many seconds.
 BATCH, OLDEST = 1000, 30.0
 
 
@@ -51,27 +51,27 @@ def fetch_accounts(
     Parameters
     ----------
     addresses
-        Accounts in any form; two spellings of one account give one row.
+        Accounts in any form; two forms of one address give one row.
     include_boc
-        Whether to ask for code and data of the contracts.
+        Whether to fetch code and data of the contracts.
     max_age
-        States not older than this are taken from the store, such as "1h"; None always asks.
-        A state fetched without code and data never stands for one with them.
+        Use states from the store that are not older than this, such as "1h"; None fetches all.
+        A state without code and data is not used where `include_boc` is True.
     client, store, progress
-        As in `fetch_blocks`; every answer is appended to the store as a snapshot.
+        As in `fetch_blocks`; fetched states are added to the store as a snapshot.
 
     Returns
     -------
-    Accounts, in the order asked; `found` is False for those that the service does not know.
+    Accounts, in the order of `addresses`; `found` is False where the service knows no such account.
 
     Raises
     ------
     ValueError
-        No address, or one that is none, named by its position.
+        There are no addresses, or one is not valid; the message names its position.
     RequestError, DecodeError
-        The service did not answer, or not the question.
+        The service did not answer, or answered for other accounts.
     MissingError
-        Offline, and the store does not hold them all.
+        Offline, and the store does not hold all accounts.
 
     Examples
     --------
@@ -83,37 +83,37 @@ def fetch_accounts(
     [True, False]
     """
     wanted = _raw(addresses)
-    with resolve_client(client) as (asked, service):
-        place = resolve_store(store, service)
-        if place is not None and asked is not None:
-            claim(place, asked)
-            place.verify_snapshots()
-        known = _known(place, wanted, max_age, include_boc=include_boc, offline=asked is None)
+    with resolve_client(client) as (online, service):
+        target = resolve_store(store, service)
+        if target is not None and online is not None:
+            claim(target, online)
+            target.verify_snapshots()
+        known = _known(target, wanted, max_age, include_boc=include_boc, offline=online is None)
         held = set(known["address"].to_pylist())
         missing = [address for address in wanted if address not in held]
-        if asked is None and missing:
+        if online is None and missing:
             raise MissingError(
-                f"offline, and {place or 'no store'} does not hold {len(missing)} of "
+                f"offline, and {target or 'no store'} does not hold {len(missing)} of "
                 f"{len(wanted)} accounts, such as {missing[0]}",
                 missing=tuple(missing),
             )
         empty = {name: schema.TABLES[name].schema.empty_table() for name in Accounts.names}
         parts = [empty | {"accounts": known}]
-        if place is not None and held:
-            books = {n: place.snapshot(n, addresses=wanted) for n in ("address_book", "metadata")}
+        if target is not None and held:
+            books = {n: target.snapshot(n, addresses=wanted) for n in ("address_book", "metadata")}
             parts = [books | {"accounts": known}]
         try:
-            for states in _fetch_states(asked, missing, include_boc=include_boc, show=progress):
-                if place is not None:
-                    place.write_accounts(states)
+            for states in _fetch_states(online, missing, include_boc=include_boc, show=progress):
+                if target is not None:
+                    target.write_accounts(states)
                 parts.append(states)
         except TonframesError as error:
-            there = _joined(parts)["accounts"]["address"].to_pylist()
-            error.partial = Accounts(_in_order(_joined(parts), there), source=service)
-            error.missing = tuple(address for address in wanted if address not in set(there))
+            fetched = _joined(parts)["accounts"]["address"].to_pylist()
+            error.partial = Accounts(_in_order(_joined(parts), fetched), source=service)
+            error.missing = tuple(address for address in wanted if address not in set(fetched))
             error.add_note(
-                f"{len(there)} of {len(wanted)} accounts are there: see `error.partial` and, for "
-                "the others, `error.missing`"
+                f"{len(fetched)} of {len(wanted)} accounts were fetched: see `error.partial`, and "
+                "`error.missing` for the others"
             )
             raise
     return Accounts(_in_order(_joined(parts), wanted), source=service)
@@ -122,7 +122,7 @@ def fetch_accounts(
 def _fetch_states(
     client: Client | None, addresses: Sequence[str], *, include_boc: bool, show: bool | None
 ) -> Iterator[Tables]:
-    """Fetch states batch by batch, some batches joined into tables now and then."""
+    """Fetch states in batches; yield tables of several batches."""
     if client is None or not addresses:
         return
     batches = client.account_states_in_batches(addresses, _page, include_boc=include_boc)
@@ -133,9 +133,9 @@ def _fetch_states(
         with shown(len(addresses), "accounts", show=show) as bar:
             for batch, answer in batches:
                 page = answer
-                if _stranger(page, batch) is not None:
-                    # An answer to another question: asked for again until it is about this one.
-                    page = client.account_states(batch, _about(batch), include_boc=include_boc)
+                if _unasked(page, batch) is not None:
+                    # The answer is about other accounts: repeat the request until it is not.
+                    page = client.account_states(batch, _page_about(batch), include_boc=include_boc)
                 asked += batch
                 fetched.append(page)
                 bar.advance(len(batch))
@@ -150,26 +150,26 @@ def _fetch_states(
         yield _tables(fetched, asked, include_boc=include_boc)
 
 
-def _page(body: bytes) -> Page:
-    return pages.read(schema.ACCOUNTS_BODY, body)
+def _page(answer: bytes) -> Page:
+    return pages.read(schema.ACCOUNTS_BODY, answer)
 
 
-def _about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
-    """Read a body, and refuse it if it holds an account that was not asked for."""
+def _page_about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
+    """Return a `parse` that refuses an answer with an account that was not asked for."""
 
-    def parse(body: bytes) -> Page:
-        page = _page(body)
-        if (place := _stranger(page, addresses)) is not None:
-            found = shorten(page.body.accounts[place].address)
-            path = f"$.accounts[{place}].address"
+    def parse(answer: bytes) -> Page:
+        page = _page(answer)
+        if (position := _unasked(page, addresses)) is not None:
+            found = shorten(page.body.accounts[position].address)
+            path = f"$.accounts[{position}].address"
             raise DecodeError(path, "one of the accounts asked for", found)
         return page
 
     return parse
 
 
-def _stranger(page: Page, addresses: Sequence[str]) -> int | None:
-    """Find the first account of an answer that was not asked for."""
+def _unasked(page: Page, addresses: Sequence[str]) -> int | None:
+    """Return the position of the first account that was not asked for, None if there is none."""
     asked = set(addresses)
     for i, row in enumerate(page.body.accounts or ()):
         if row.address not in asked and _raw_or_none(row.address) not in asked:
@@ -178,7 +178,7 @@ def _stranger(page: Page, addresses: Sequence[str]) -> int | None:
 
 
 def _tables(fetched: Sequence[Page], asked: Sequence[str], *, include_boc: bool) -> Tables:
-    """Turn answers into tables, with a row for every account that was asked for."""
+    """Return answers as tables, with a row for every account that was asked for."""
     tables = pages.accounts_tables(fetched)
     accounts = with_columns(
         tables["accounts"],
@@ -203,8 +203,8 @@ def _joined(parts: Sequence[Tables]) -> Tables:
 
 
 def _in_order(tables: Tables, addresses: Sequence[str]) -> Tables:
-    place = {address: i for i, address in enumerate(tables["accounts"]["address"].to_pylist())}
-    order = pa.array([place[address] for address in addresses], pa.int64())
+    position = {address: i for i, address in enumerate(tables["accounts"]["address"].to_pylist())}
+    order = pa.array([position[address] for address in addresses], pa.int64())
     return tables | {"accounts": tables["accounts"].take(order)}
 
 
@@ -213,20 +213,20 @@ def _age(max_age: str | timedelta) -> timedelta:
         age = pd.Timedelta(max_age)
     except ValueError as error:
         raise ValueError(
-            f'max_age is a time such as "1h", not {shorten(max_age)}: {error}'
+            f'max_age is a duration such as "1h", not {shorten(max_age)}: {error}'
         ) from None
     if isinstance(max_age, int | float) or pd.isna(age) or age < pd.Timedelta(0):
-        raise ValueError(f'max_age is a time such as "1h", not {shorten(max_age)}')
+        raise ValueError(f'max_age is a duration such as "1h", not {shorten(max_age)}')
     return age.to_pytimedelta()
 
 
 def _raw(addresses: Iterable[str]) -> list[str]:
-    """Check addresses and write each account once, raw."""
+    """Check addresses, and return each account once, in raw form."""
     if isinstance(addresses, str | bytes):
-        raise TypeError("addresses is a list of addresses: put a single one into a list")
+        raise TypeError("addresses is a list of addresses: put a single address into a list")
     listed = list(addresses)
     if not listed:
-        raise ValueError("no addresses to ask for")
+        raise ValueError("addresses is empty")
     return list(dict.fromkeys(to_raw(listed)))
 
 
@@ -245,7 +245,7 @@ def _known(
     include_boc: bool,
     offline: bool,
 ) -> pa.Table:
-    """Read the states in the store that answer the question; offline they may be of any age."""
+    """Read the states in the store that can be used; offline their age does not matter."""
     if store is None or not (offline or max_age is not None):
         return schema.ACCOUNTS.schema.empty_table()
     if offline:

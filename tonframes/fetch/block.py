@@ -1,4 +1,4 @@
-"""All pages of one masterchain block, fetched until they add up."""
+"""Fetch all pages of one masterchain block, until they are consistent."""
 
 from __future__ import annotations
 
@@ -20,42 +20,51 @@ if TYPE_CHECKING:
     from tonframes.client import Client
     from tonframes.wire.pages import Page
 
-#: How often something that does not add up is asked for before it is given up.
+#: Attempts at pages that are not consistent.
 ATTEMPTS = 12
 
-#: Pages after which a masterchain block is taken to have no end: it has a few hundred rows.
+#: Most pages of a masterchain block, which has a few hundred rows; with more, paging never ends.
 MOST_PAGES = 100
 
-#: Seconds to wait before asking again, doubled each time up to the second number.
+#: First and longest wait between attempts, in seconds; it doubles each time.
 FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class BlockPages:
-    """What a service says of one masterchain block."""
+    """All pages of one masterchain block.
+
+    Attributes
+    ----------
+    seqno
+        Seqno of the masterchain block.
+    pages
+        The pages as decoded.
+    links
+        The blocks that it commits; None if the service shows no blocks.
+    """
 
     seqno: int
     pages: Sequence[Page]
-    blocks: Sequence[Link] | None
-    """Its blocks, None where the service shows none."""
+    links: Sequence[Link] | None
 
     @property
     def transactions(self) -> int:
-        """How many transactions came."""
+        """Number of transactions on the pages."""
         return sum(len(page.body.transactions or ()) for page in self.pages)
 
 
 class _EndlessError(Exception):
-    """Pages follow one another and bring nothing new."""
+    """Further pages have no new rows."""
 
 
 def fetch_block(client: Client, seqno: int) -> BlockPages:
-    """Fetch all pages of one masterchain block, again while they do not add up.
+    """Fetch all pages of one masterchain block; repeat while they are not consistent.
 
     Raises
     ------
     IncompleteError
-        They never added up, or the service has no such block and others after it: a hole.
+        No attempt returned consistent pages, or the service has later blocks but not this one.
     RequestError
         The service does not have the block yet, or does not answer.
     """
@@ -78,8 +87,8 @@ def fetch_block(client: Client, seqno: int) -> BlockPages:
         if waited > client.deadline:
             break
     raise IncompleteError(
-        f"masterchain block {seqno} from {client.base_url}: {fault}, again and again; nothing of "
-        "it was kept: ask again later, or another service",
+        f"masterchain block {seqno} from {client.base_url}: {fault}, in every attempt; nothing "
+        "of it was kept: try again later, or another service",
         missing=[range(seqno, seqno + 1)],
     )
 
@@ -100,10 +109,10 @@ class State:
 
 
 def fetch_state(client: Client, seqno: int) -> State:
-    """Ask for the last block of every shard as of a masterchain block."""
+    """Fetch the last block of every shard as of a masterchain block."""
 
-    def parse(body: bytes) -> State:
-        page = pages.read(schema.BLOCKS_BODY, body)
+    def parse(answer: bytes) -> State:
+        page = pages.read(schema.BLOCKS_BODY, answer)
         try:
             found = tips([page], seqno)
         except BrokenError as broken:
@@ -117,23 +126,23 @@ def fetch_state(client: Client, seqno: int) -> State:
 
 
 def wait_before(client: Client, attempt: int) -> float:
-    """Wait before asking again for what does not add up; longer each time."""
+    """Wait before another attempt, longer each time; return the seconds."""
     bound = min(FIRST_WAIT * 2**attempt, LONGEST_WAIT)
-    seconds = random.uniform(bound / 2, bound)  # noqa: S311 - keeps threads apart, no secret
+    seconds = random.uniform(bound / 2, bound)  # noqa: S311 - jitter, not a secret
     client.wait(seconds)
     return seconds
 
 
 def _fault(fetched: BlockPages) -> str:
-    """Say what does not fit in one masterchain block, "" if all does."""
+    """Return what is inconsistent in one masterchain block, "" if nothing is."""
     try:
         pages.check_doubles(fetched.pages)
     except DecodeError as error:
         return str(error)
-    if fetched.blocks is None:
+    if fetched.links is None:
         return ""
     hashes = (row.hash for page in fetched.pages for row in page.body.transactions or ())
-    return imbalance(fetched.blocks, hashes, fetched.seqno)
+    return imbalance(fetched.links, hashes, fetched.seqno)
 
 
 def _fetch(client: Client, seqno: int) -> BlockPages:
@@ -145,10 +154,10 @@ def _fetch(client: Client, seqno: int) -> BlockPages:
 
 
 def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
-    """Fetch pages until one is not full; past the end deployed services answer 404."""
+    """Fetch pages until one is not full; after the last page deployed services answer 404."""
 
-    def parse(body: bytes) -> Page:
-        page = pages.read(schema.BLOCKS_BODY, body)
+    def parse(answer: bytes) -> Page:
+        page = pages.read(schema.BLOCKS_BODY, answer)
         _check_seqno(page, seqno)
         return page
 
@@ -175,12 +184,12 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
         seen.update(row.hash for row in page.body.transactions or ())
         seen.update((row.workchain, row.shard, row.seqno) for row in page.body.blocks or ())
         if len(seen) == known or offset >= MOST_PAGES * MOST_ROWS:
-            raise _EndlessError(f"a full page at offset {offset} holds nothing new")
+            raise _EndlessError(f"a full page at offset {offset} has no new rows")
         offset += rows
 
 
 def _check_seqno(page: Page, seqno: int) -> None:
-    """Refuse rows of another masterchain block: a deployed service wraps a seqno of 2^31."""
+    """Refuse rows of another masterchain block: deployed services wrap seqnos from 2^31 on."""
     for i, row in enumerate(page.body.transactions or ()):
         if row.mc_block_seqno != seqno:
             path = f"$.transactions[{i}].mc_block_seqno"
@@ -192,25 +201,25 @@ def _check_seqno(page: Page, seqno: int) -> None:
 
 
 def _absence(client: Client, seqno: int, error: RequestError) -> str:
-    """Say why a 404 may pass; raise the error if it cannot.
+    """Return why a 404 may be temporary; raise an error if it is not.
 
-    A service indexes several blocks at once: one may be absent while later ones are there.
+    A service indexes several blocks at the same time: it may have later ones before this one.
     """
     try:
-        held = masterchain_info(client)
+        info = masterchain_info(client)
     except TonframesError:
         raise error from None
-    if seqno > held.last.seqno:
+    if seqno > info.last.seqno:
         raise RequestError(
             f"masterchain block {seqno} is not indexed yet by {client.base_url}: the last one is "
-            f"{held.last.seqno}",
+            f"{info.last.seqno}",
             status=error.status,
             retryable=True,
         ) from None
-    if held.first is not None and seqno < held.first.seqno:
+    if info.first is not None and seqno < info.first.seqno:
         raise RequestError(
-            f"masterchain block {seqno} is not held by {client.base_url}: the first one is "
-            f"{held.first.seqno}",
+            f"masterchain block {seqno} is not available from {client.base_url}: the first one is "
+            f"{info.first.seqno}",
             status=error.status,
         ) from None
-    return f"it is a hole: absent, while {held.last.seqno} is there"
+    return f"the service does not have it, but it has {info.last.seqno}"

@@ -1,4 +1,4 @@
-"""Masterchain blocks through a store: fetched ahead, proven in parts, committed."""
+"""Fetch masterchain blocks in threads, prove them part by part, and commit them to a store."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ if TYPE_CHECKING:
     from tonframes.client import Client
     from tonframes.fetch.progress import Progress
 
-#: Masterchain blocks that are asked for at once, and ahead of the one that is waited for.
+#: Masterchain blocks that are fetched at the same time, and ahead of the one being processed.
 WORKERS, AHEAD = 4, 8
 
-#: A part is committed at the latest when it has so many transactions, to bound the memory.
+#: A part is committed when it has this many transactions, to limit the memory.
 LARGEST = 20_000
 
-#: And when it was begun so many seconds ago, to bound what an interruption costs.
+#: And this many seconds after its start, to limit the work that an interruption loses.
 OLDEST = 30.0
 
 
@@ -53,42 +53,43 @@ def fetch_blocks(
     store: StoreOption = DEFAULT,
     progress: bool | None = None,
 ) -> Blocks:
-    """Fetch the transactions that masterchain blocks commit; only those the store lacks.
+    """Fetch the transactions that masterchain blocks commit; only those that the store lacks.
 
-    Nothing is kept that is not proven to be whole: where the service shows blocks, by the chain of
-    every shard's blocks; where it shows transactions alone, by the chain of every account's.
-    Whatever happens, calling it again with the same arguments goes on where it ended.
+    Only what is proven to be complete is kept. If the service shows blocks, the proof is the chain
+    of blocks of every shard; if it shows transactions only, the chain of transactions of every
+    account. After an error or an interruption, call it again with the same arguments: it continues
+    where it stopped.
 
     Parameters
     ----------
     seqnos
         Masterchain seqnos.
     client
-        The service to ask; None is `Client()`. "offline" never opens a socket.
+        The client to use; None is `Client()`. "offline" reads the store and opens no socket.
     store
-        A folder to keep what was fetched in; by default one in the user's cache directory, None
-        to keep nothing. Damaged files of it are set aside, with a warning, and fetched again.
+        Folder of the store; by default one in the user's cache directory, None for no store.
+        Damaged files in it are set aside with a warning, and fetched again.
     progress
-        Whether to show a bar; None where somebody can see it.
+        Whether to show a progress bar; None shows one in a terminal or a notebook.
 
     Returns
     -------
-    Blocks, ordered by (mc_block_seqno, lt, account). With a store it is a view of the files.
+    Blocks, ordered by (mc_block_seqno, lt, account). With a store it is a view of its files.
 
     Raises
     ------
     RequestError, DecodeError
-        The service did not answer, or nothing sensible; or it does not have a block yet.
+        The service did not answer, its answer cannot be decoded, or it does not have a block yet.
     IncompleteError
-        Some masterchain blocks could not be proven, however often they were asked for. All others
-        were fetched.
+        Some masterchain blocks could not be proven after several attempts. All others were
+        fetched.
     MissingError
-        Offline, and the store does not hold them all.
+        Offline, and the store does not hold all blocks.
     StoreError
         The store is of another network, or cannot be written to.
 
-    Each error but the last says in `partial` what is there, a `Blocks`, and in `missing` what is
-    not, as ranges.
+    An error raised while fetching has the attributes `partial`, a `Blocks` with what was fetched
+    or held, and `missing`, the ranges of seqnos that are not.
 
     Examples
     --------
@@ -99,32 +100,32 @@ def fetch_blocks(
     (range(90000000, 90000003),)
     """
     wanted = resolve_seqnos(seqnos)
-    with resolve_client(client) as (asked, service):
-        place = resolve_store(store, service)
-        if asked is None:
-            return _held(place, wanted)
-        if place is not None:
-            claim(place, asked)
-            place.verify(wanted)
+    with resolve_client(client) as (online, service):
+        target = resolve_store(store, service)
+        if online is None:
+            return _held(target, wanted)
+        if target is not None:
+            claim(target, online)
+            target.verify(wanted)
         parts: list[Proven] = []
         try:
-            for part in fetch_missing(asked, place, wanted, progress=progress):
-                parts += [part] if place is None else []
+            for part in fetch_missing(online, target, wanted, progress=progress):
+                parts += [part] if target is None else []
         except TonframesError as error:
-            _tell(error, place, wanted, parts, service)
+            _tell(error, target, wanted, parts, service)
             raise
-        return _blocks(place, wanted, parts, service)
+        return _blocks(target, wanted, parts, service)
 
 
 def fetch_missing(
     client: Client, store: Store | None, wanted: tuple[range, ...], *, progress: bool | None
 ) -> Iterator[Proven]:
-    """Fetch and commit what a store lacks, part by part; each is given after its commit.
+    """Fetch and commit what a store lacks; yield each part after its commit.
 
     Raises
     ------
     IncompleteError
-        At the end, naming every masterchain block that could not be proven.
+        Raised at the end; it names every masterchain block that could not be proven.
     """
     missing = wanted if store is None else store.gaps(wanted)
     failures: list[IncompleteError] = []
@@ -181,7 +182,7 @@ def _fetch_run(
 
 
 def _rescued(part: Unproven) -> Iterator[Proven]:
-    """Prove what has come before an error, if the service still answers that much."""
+    """Prove what was fetched before an error, if the service still answers."""
     with suppress(TonframesError):
         yield from part.prove([])
 
@@ -215,11 +216,11 @@ _Task = tuple[int, "Future[BlockPages]"]
 
 
 def _ahead(client: Client, seqnos: range) -> Iterator[tuple[int, Future[BlockPages]]]:
-    """Ask for masterchain blocks in threads, and give them in order.
+    """Fetch masterchain blocks in threads, and yield them in order.
 
-    The network, and the decoding of JSON, which holds the interpreter, take turns this way. The
-    threads are daemons, unlike those of an executor: who interrupts a fetch, or ends the program,
-    is not made to wait for what is under way.
+    So one block is decoded, which holds the interpreter lock, while others are downloaded. Unlike
+    those of an executor, the threads are daemons: an interrupted fetch, or the end of the program,
+    does not wait for open requests.
     """
     tasks: SimpleQueue[_Task | None] = SimpleQueue()
     for _ in range(min(WORKERS, len(seqnos))):
@@ -246,11 +247,11 @@ def _work(client: Client, tasks: SimpleQueue[_Task | None]) -> None:
         if future.set_running_or_notify_cancel():
             try:
                 future.set_result(fetch_block(client, seqno))
-            except BaseException as error:  # noqa: BLE001 - raised where it is waited for
+            except BaseException as error:  # noqa: BLE001 - raised by `Future.result`
                 future.set_exception(error)
 
 
-# ── the result ───────────────────────────────────────────────────────────────────────────────────
+# ── results and errors ────────────────────────────────────────────────────────────────────────────
 
 
 def _blocks(
@@ -268,7 +269,7 @@ def _tell(
     parts: list[Proven],
     service: str,
 ) -> None:
-    """Say in an error what is there, what is not, and how to go on."""
+    """Add to an error what was fetched or is held, what is missing, and how to continue."""
     held = joined(part.seqnos for part in parts) if store is None else store.held()
     error.missing = subtract(wanted, held)
     there = subtract(wanted, error.missing)
@@ -276,8 +277,8 @@ def _tell(
         error.partial = _blocks(store, there, parts, service)
     more = "and `error.partial`" if store is None else f"with store={str(store.path)!r}"
     error.add_note(
-        f"{sum(map(len, there))} of {sum(map(len, wanted))} masterchain blocks are there; missing: "
-        f"{spell(error.missing)}. To go on, call fetch_blocks again {more}."
+        f"{sum(map(len, there))} of {sum(map(len, wanted))} masterchain blocks are available; "
+        f"missing: {spell(error.missing)}. To continue, call fetch_blocks again {more}."
     )
 
 

@@ -1,4 +1,4 @@
-"""The chain as it grows, and as it was at a moment."""
+"""Fetch new masterchain blocks as they appear."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ if TYPE_CHECKING:
     from tonframes.client import Client
     from tonframes.store import Store
 
-#: Seconds between looks for a new masterchain block; the network makes one every few seconds.
+#: Seconds between two checks for a new masterchain block; the network makes one every few seconds.
 POLL = 1.0
 
 
 def follow_blocks(
     start: int | None = None, *, client: ClientOption = None, store: StoreOption = DEFAULT
 ) -> Iterator[Blocks]:
-    """Fetch masterchain blocks as they become provable, for ever.
+    """Fetch masterchain blocks as they appear, without end.
 
     Parameters
     ----------
     start
-        The first masterchain seqno; None is the service's last one.
+        The first masterchain seqno; None is the last one of the service.
     client, store
-        As for `fetch_blocks`; not offline.
+        As in `fetch_blocks`, except "offline".
 
     Yields
     ------
-    Blocks: whole masterchain blocks, in order and without a gap, at most 100 at a time. With a
-    store they are committed before they are given. A block that the service does not have yet,
-    or cannot show whole yet, is waited for.
+    Blocks: complete masterchain blocks, in order and without gaps, at most 100 at a time. With a
+    store they are committed first. If the service does not have a block yet, or not yet all of it,
+    this waits.
 
     Raises
     ------
     RequestError
-        The service does not answer. Called again with the first seqno that was not given, it goes
-        on.
+        The service does not answer. To continue, call it again with the first seqno that it did
+        not yield.
 
     Examples
     --------
@@ -63,21 +63,21 @@ def follow_blocks(
     """
     if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
         raise TypeError(f"start is an int, not {shorten(start)}")
-    with resolve_client(client) as (asked, service):
-        if asked is None:
-            raise MissingError("there is nothing to follow offline")
-        place = resolve_store(store, service)
-        if place is not None:
-            claim(place, asked)
-        following = masterchain_info(asked).last.seqno if start is None else start
+    with resolve_client(client) as (online, service):
+        if online is None:
+            raise MissingError("offline: follow_blocks needs a service")
+        target = resolve_store(store, service)
+        if target is not None:
+            claim(target, online)
+        following = masterchain_info(online).last.seqno if start is None else start
         while True:
-            for blocks in _next(asked, place, following):
+            for blocks in _next(online, target, following):
                 following = blocks.seqnos[-1].stop
                 yield blocks
 
 
 def _next(client: Client, store: Store | None, start: int) -> Iterator[Blocks]:
-    """Give what can be proven from a seqno on up to the next file, or wait a moment for it."""
+    """Yield what can be proven from a seqno on, up to the end of a file; if nothing can, wait."""
     try:
         last = masterchain_info(client).last.seqno
         wanted = range(start, min(last + 1, (start // SPAN + 1) * SPAN))
@@ -86,7 +86,7 @@ def _next(client: Client, store: Store | None, start: int) -> Iterator[Blocks]:
             yield blocks_of(store, (held,))
             return
         for part in fetch_missing(client, store, (wanted,) if wanted else (), progress=False):
-            if part.seqnos.start != start:  # what is between is not proven yet
+            if part.seqnos.start != start:  # the blocks before it are not proven yet
                 break
             start = part.seqnos.stop
             if store is None:
@@ -104,7 +104,7 @@ def _next(client: Client, store: Store | None, start: int) -> Iterator[Blocks]:
 
 
 def _held(store: Store | None, wanted: range) -> range:
-    """Give the beginning of some seqnos that a store holds."""
+    """Return the first seqnos of a range, as far as a store holds them without a gap."""
     if store is None or not wanted:
         return range(0)
     store.verify([wanted])

@@ -1,4 +1,4 @@
-"""Which network a service shows, and which masterchain blocks of it."""
+"""Find out which network a service shows, and which masterchain blocks it has."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
     from tonframes.store import Store
 
 
-#: How often a 404 about the service itself is not believed, and the seconds in between.
+#: Repetitions of a 404 for `masterchainInfo`, and the seconds between them.
 REPEATED, PAUSE = 2, 0.2
 
 _NETWORKS = {-239: "mainnet", -3: "testnet"}
 
 
 class MasterchainBlock(msgspec.Struct):
-    """A masterchain block, as far as one needs to know it to find one's way."""
+    """A masterchain block: the members of its row that are needed here."""
 
     seqno: int
     gen_utime: str | None = None
@@ -30,7 +30,7 @@ class MasterchainBlock(msgspec.Struct):
 
 
 class MasterchainInfo(msgspec.Struct):
-    """The last and the first masterchain block that a service holds."""
+    """The last and the first masterchain block that a service has."""
 
     last: MasterchainBlock
     first: MasterchainBlock | None = None
@@ -40,37 +40,37 @@ _decode_info = msgspec.json.Decoder(MasterchainInfo).decode
 
 
 def masterchain_info(client: Client) -> MasterchainInfo:
-    """Ask which masterchain blocks the service holds.
+    """Fetch the first and the last masterchain block that a service has.
 
-    A 404 is believed only when it is repeated: deployed services also answer so when their
-    database interrupts them, and some services have no such operation.
+    A 404 counts only when it is repeated: deployed services also send it when a database query is
+    interrupted. Some services do not have this operation.
     """
     for _ in range(REPEATED):
         try:
-            return client.masterchain_info(_info)
+            return client.masterchain_info(_parse)
         except RequestError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
             client.wait(PAUSE)
-    return client.masterchain_info(_info)
+    return client.masterchain_info(_parse)
 
 
-def _info(body: bytes) -> MasterchainInfo:
+def _parse(answer: bytes) -> MasterchainInfo:
     try:
-        return _decode_info(body)
+        return _decode_info(answer)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         expected = "the first and the last masterchain block"
         raise DecodeError("$.last", expected, shorten(str(error))) from None
 
 
 def claim(store: Store, client: Client) -> None:
-    """Make sure that the store can be written to, and then that it is of the client's network."""
+    """Check that the store can be written to, and that it is of the client's network."""
     store.prepare()
     store.claim(_network(client, store), client.base_url)
 
 
 def _network(client: Client, store: Store) -> str:
-    """Name the service's network; a store that came from this service need not ask again."""
+    """Return the name of the service's network; it is known if the store is of this service."""
     if store.service == client.base_url and store.network is not None:
         return store.network
     network = None

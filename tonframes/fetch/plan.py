@@ -1,4 +1,4 @@
-"""What a fetch would cost, before it is begun."""
+"""Count the requests of a fetch before it starts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tonframes.store import SPAN
 if TYPE_CHECKING:
     from pathlib import Path
 
-#: Requests per second of TON Center's plans, all keys of a plan together.
+#: Requests per second of TON Center's plans; all keys of a plan share them.
 PLANS = {"without a key": 1.0, "free": 10.0, "plus": 25.0, "advanced": 100.0}
 
 
@@ -34,12 +34,12 @@ class Plan:
     Attributes
     ----------
     wanted, held, missing
-        Masterchain seqnos as ranges: asked for, in the store, to be fetched.
+        Ranges of masterchain seqnos: all, those that the store holds, those to fetch.
     requests
-        At least so many: two a masterchain block that has at most 1000 transactions, and the last
-        blocks of all shards before each run of blocks and at the end of each file.
+        Least number of requests: two for each masterchain block, which is enough for 1000
+        transactions, and one for the tips before each range and at the end of each file.
     store
-        Where they would be kept; None for nowhere.
+        Folder of the store; None for none.
     """
 
     wanted: tuple[range, ...]
@@ -50,12 +50,12 @@ class Plan:
 
     @property
     def seconds(self) -> pd.Series:
-        """Seconds that it takes at the pace of each plan of TON Center."""
+        """Seconds that the requests take at the rate of each plan of TON Center."""
         return pd.Series({plan: self.requests / rate for plan, rate in PLANS.items()}, name="s")
 
     def __str__(self) -> str:
         if not self.missing:
-            return f"{_count(self.wanted)} masterchain blocks: {self.store} has them all"
+            return f"{_count(self.wanted)} masterchain blocks: {self.store} holds all of them"
         times = ", ".join(f"{_time(s)} {plan}" for plan, s in self.seconds.items())
         return (
             f"{_count(self.wanted)} masterchain blocks, {_count(self.held)} of them held; to "
@@ -69,12 +69,12 @@ class Plan:
 def plan_blocks(
     seqnos: Seqnos, *, client: ClientOption = None, store: StoreOption = DEFAULT
 ) -> Plan:
-    """Say what fetching masterchain blocks would cost; sends nothing.
+    """Return how many requests and seconds a fetch would take; send nothing.
 
     Parameters
     ----------
     seqnos, client, store
-        As for `fetch_blocks`.
+        As in `fetch_blocks`.
 
     Examples
     --------
@@ -87,16 +87,16 @@ def plan_blocks(
     """
     wanted = resolve_seqnos(seqnos)
     with resolve_client(client) as (_, service):
-        place = resolve_store(store, service)
-    missing = wanted if place is None else place.gaps(wanted)
+        target = resolve_store(store, service)
+    missing = wanted if target is None else target.gaps(wanted)
     ends = sum((run.stop - 1) // SPAN - run.start // SPAN + 2 for run in missing)
-    network = int(place is not None and place.network is None) if missing else 0
+    network = int(target is not None and target.network is None) if missing else 0
     return Plan(
         wanted=wanted,
         held=subtract(wanted, missing),
         missing=missing,
         requests=2 * _count(missing) + ends + network,
-        store=None if place is None else place.path,
+        store=None if target is None else target.path,
     )
 
 

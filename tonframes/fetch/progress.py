@@ -1,4 +1,4 @@
-"""Telling how far a long call is: a bar in a terminal or a notebook, lines in a log."""
+"""Show the progress of a long call: a bar in a terminal or a notebook, lines in a log."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ LOG_INTERVAL = 10.0
 
 
 class Progress(Protocol):
-    """Takes what has been done since the last time."""
+    """Takes the number of items that have been done."""
 
     def advance(self, done: int, **details: object) -> None:
-        """Add to what is done; details are shown beside it."""
+        """Add to the number of items done; show details beside it."""
 
 
 @contextmanager
@@ -28,12 +28,12 @@ def progress(total: int, unit: str, *, show: bool | None) -> Iterator[Progress]:
     Parameters
     ----------
     total
-        What there is to be done.
+        Number of items.
     unit
-        What is counted.
+        What the items are.
     show
-        True and False mean what they say; None shows a bar where somebody can see it move, in a
-        terminal or a notebook, and nothing in a log.
+        True shows it, False does not; None shows a bar in a terminal or a notebook, and nothing
+        elsewhere.
     """
     notebook = _in_notebook()
     live = notebook or sys.stderr.isatty()
@@ -50,7 +50,7 @@ def progress(total: int, unit: str, *, show: bool | None) -> Iterator[Progress]:
 
 class _Silent:
     def advance(self, done: int, **details: object) -> None:
-        """Say nothing."""
+        """Show nothing."""
 
 
 class _Bar:
@@ -89,7 +89,7 @@ def _bar(*, notebook: bool) -> type:
 
 
 def _in_notebook() -> bool:
-    """Whether a notebook's kernel with widgets runs this."""
+    """Return whether this runs in a notebook's kernel with widgets."""
     ipython = sys.modules.get("IPython")
     if ipython is None or "ipykernel" not in sys.modules:
         return False

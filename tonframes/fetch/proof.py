@@ -1,15 +1,15 @@
-"""How it is shown that nothing is missing; a status of 200 shows nothing.
+"""Prove that nothing is missing; a status of 200 does not prove it.
 
-Deployed services answer 200 with a part of the rows when their database interrupts them
-(ton-indexer, crud_blocks.go reads no `rows.Err()`), and 404 when it does so before the first row.
+If a database query is interrupted, deployed services answer 200 with some of the rows
+(ton-indexer, crud_blocks.go does not read `rows.Err()`), or 404 if there was no row yet.
 
-- "chain", where blocks are shown: every block names the blocks before it (`prev_blocks`). From the
-  shards' last blocks before a range, block by block, through splits and merges, to their last
-  blocks at its end, the chain of every shard must be closed; one missing block breaks it. Within
-  a masterchain block Σ `tx_count` must be the number of its transactions.
-- "links", where only transactions are shown: every transaction names the account's one before it
-  (`prev_trans_hash`, `prev_trans_lt`). One missing between two others of a file's range breaks
-  it; one that is the first or the last of its account there does not, and is not found out.
+- "chain", if the service shows blocks: every block names the blocks before it (`prev_blocks`). The
+  chain of every shard must lead from its tip before a range, through splits and merges, to its
+  tip at the end of the range. A missing block breaks the chain. In each masterchain block the sum
+  of `tx_count` must be the number of transactions.
+- "links", if it shows transactions only: every transaction names the previous one of its account
+  (`prev_trans_hash`, `prev_trans_lt`). A missing transaction between two others in a file's range
+  breaks these links. If it is the first or the last of its account there, it is not noticed.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ MASTERCHAIN = -1
 
 
 class Shard(NamedTuple):
-    """A shard: its workchain and its tagged prefix, unsigned."""
+    """A shard: its workchain and its prefix with the tag bit, unsigned."""
 
     workchain: int
     prefix: int
 
     @property
     def parent(self) -> Shard:
-        """The shard that this one splits from."""
+        """The shard from which this one was split."""
         bit = self.prefix & -self.prefix
         return Shard(self.workchain, (self.prefix - bit) | (bit << 1))
 
@@ -50,23 +50,33 @@ class Shard(NamedTuple):
 
     @property
     def width(self) -> int:
-        """How many of the 2^64 prefixes are its own."""
+        """How many of the 2^64 account prefixes the shard has."""
         return (self.prefix & -self.prefix) << 1
 
     def overlaps(self, other: Shard) -> bool:
-        """Whether one of the two lies within the other."""
+        """Return whether two shards have common accounts."""
         distance = abs(self.prefix - other.prefix)
         near = 2 * distance < max(self.width, other.width)
         return self.workchain == other.workchain and near
 
 
-#: The last block of each shard as of some masterchain block.
+#: The tips: seqno of the last block of each shard as of a masterchain block.
 Tips = dict[Shard, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A block in its chain: its shard and number, and the blocks before it."""
+    """A block as a link of its shard's chain.
+
+    Attributes
+    ----------
+    shard, seqno
+        The block.
+    parents
+        The blocks before it: two after a merge.
+    transactions
+        Number of its transactions.
+    """
 
     shard: Shard
     seqno: int
@@ -75,7 +85,7 @@ class Link:
 
 
 class BrokenError(Exception):
-    """A chain is not closed: the message says where, `shard` in which."""
+    """The chain of a shard, `shard`, is broken; the message says where."""
 
     def __init__(self, message: str, shard: Shard) -> None:
         super().__init__(message)
@@ -83,7 +93,7 @@ class BrokenError(Exception):
 
 
 def links(pages: Iterable[Page]) -> dict[tuple[Shard, int], Link]:
-    """Read the blocks of pages as links, each once."""
+    """Return the blocks of pages as links, without duplicates."""
     found = {}
     for page in pages:
         for row in page.body.blocks or ():
@@ -97,13 +107,13 @@ def links(pages: Iterable[Page]) -> dict[tuple[Shard, int], Link]:
 
 
 def tips(pages: Iterable[Page], seqno: int) -> Tips:
-    """Read the last block of each shard, and see that the shards make up their workchains."""
+    """Return the tips on pages, and check that the shards cover their workchains."""
     found: Tips = dict(links(pages).keys())
     for workchain in {shard.workchain for shard in found} | {MASTERCHAIN}:
         width = sum(shard.width for shard in found if shard.workchain == workchain)
         if width != 2**64:
             raise BrokenError(
-                f"the shards of workchain {workchain} as of {seqno} are not whole",
+                f"the shards as of {seqno} do not cover workchain {workchain}",
                 Shard(workchain, 2**63),
             )
     master = Shard(MASTERCHAIN, 2**63)
@@ -113,12 +123,12 @@ def tips(pages: Iterable[Page], seqno: int) -> Tips:
 
 
 def advance(before: Tips, blocks: Iterable[Link]) -> Tips:
-    """Go on from the last blocks of all shards by the blocks of one masterchain block.
+    """Return the tips after the blocks of one masterchain block.
 
     Raises
     ------
     BrokenError
-        A block before one of them is not there, or half of a split is.
+        A block before one of them is missing, or one shard of a split is.
     """
     after = dict(before)
     waiting = sorted(blocks, key=lambda link: (link.shard, link.seqno))
@@ -129,23 +139,23 @@ def advance(before: Tips, blocks: Iterable[Link]) -> Tips:
             shard, seqno = left[0].parents[0] if left[0].parents else (left[0].shard, -1)
             raise BrokenError(
                 f"block {_name(left[0].shard, left[0].seqno)} follows {_name(shard, seqno)}, which "
-                "is not there",
+                "is missing",
                 shard,
             )
         waiting = left
     for half, seqno in halves.items():
         parent = _name(half.parent, seqno)
-        raise BrokenError(f"after the split of {parent} one half is not there", half)
+        raise BrokenError(f"after the split of {parent} one shard is missing", half)
     return after
 
 
 def compare(chain: Tips, state: Tips) -> None:
-    """See that a chain ends where the service says that its shards end."""
+    """Check that the tips of the chains are those that the service reports."""
     for shard in sorted(chain.keys() | state.keys()):
         if chain.get(shard) != state.get(shard):
             raise BrokenError(
-                f"the last block of shard {shard.prefix:016X} is {state.get(shard)} to the "
-                f"service, and {chain.get(shard)} came",
+                f"the last block of shard {shard.prefix:016X} is {state.get(shard)} by the shard "
+                f"state, but {chain.get(shard)} was the last one fetched",
                 shard,
             )
 
@@ -161,7 +171,7 @@ def unfollowed(tips: Tips, later: Iterable[Link]) -> Tips:
 
 
 def _step(tips: Tips, halves: dict[Shard, int], link: Link) -> bool:
-    """Put a block on the tips if the blocks before it are there."""
+    """Make a block a tip, if the blocks before it are; return whether it was possible."""
     shard = link.shard
     if len(link.parents) == 1:
         ((before, seqno),) = link.parents
@@ -187,11 +197,11 @@ def _step(tips: Tips, halves: dict[Shard, int], link: Link) -> bool:
 
 
 def imbalance(blocks: Iterable[Link], hashes: Iterable[str], seqno: int) -> str:
-    """Say what does not add up within one masterchain block, "" if all does."""
+    """Return which counts differ in one masterchain block, "" if none does."""
     blocks, count = list(blocks), len(set(hashes))
     masters = [link.seqno for link in blocks if link.shard.workchain == MASTERCHAIN]
     if masters != [seqno]:
-        return f"{len(masters)} masterchain blocks came instead of one"
+        return f"{len(masters)} masterchain blocks came instead of 1"
     expected = sum(link.transactions for link in blocks)
     if expected != count:
         return f"its {len(blocks)} blocks count {expected} transactions, and {count} came"
@@ -199,12 +209,12 @@ def imbalance(blocks: Iterable[Link], hashes: Iterable[str], seqno: int) -> str:
 
 
 def unlinked(transactions: pa.Table) -> list[range]:
-    """Find where an account's transactions do not follow one another.
+    """Find gaps between the transactions of each account.
 
     Returns
     -------
-    For each gap the masterchain seqnos, from the one before it to the one after it, among which
-    something is missing.
+    For each gap, the masterchain seqnos from the transaction before it to the one after it. The
+    missing transaction is in one of these masterchain blocks.
     """
     columns = ["account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "mc_block_seqno"]
     rows = transactions.select(columns).sort_by([("account", "ascending"), ("lt", "ascending")])

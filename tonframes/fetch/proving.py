@@ -1,4 +1,4 @@
-"""Consecutive masterchain blocks as they come, until they are proven to be whole."""
+"""Prove that consecutive masterchain blocks are complete; fetch again what is not."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ if TYPE_CHECKING:
     from tonframes.client import Client
     from tonframes.wire.tables import Tables
 
-#: How often what is taken out of a part that cannot be proven is tried by itself.
+#: Attempts at proving a smaller part of a range that cannot be proven.
 FEWER_ATTEMPTS = 3
 
-#: Transactions that are decoded at once: fewer cost a pass over columns more often.
+#: Transactions that are decoded together; smaller batches take longer.
 BATCH = 1000
 
 
 @dataclass(frozen=True, slots=True)
 class Proven:
-    """Consecutive masterchain blocks that are proven to be whole."""
+    """Consecutive masterchain blocks that are proven to be complete."""
 
     seqnos: range
     tables: Tables
@@ -72,10 +72,10 @@ class Stretch:
 
 
 class Unproven:
-    """A part that is not proven yet.
+    """Consecutive masterchain blocks that are not proven yet.
 
-    Blocks are kept as links of their chains; rows become tables in batches, so that of no
-    transaction more than its Arrow columns is kept.
+    Pages are decoded into tables in batches, so that only Arrow columns and the links of the
+    chains stay in memory.
     """
 
     def __init__(self, client: Client, start: int, before: Tips | None = None) -> None:
@@ -84,7 +84,7 @@ class Unproven:
         self._before = before
         self._links: dict[int, list[Link] | None] = {}
         self._stretch: Stretch | None = None  # what came last, if it ends the part
-        self._waiting: list[BlockPages] = []
+        self._undecoded: list[BlockPages] = []
         self._batches: list[Tables] = []
         self._proof = ""
         self.began = time.monotonic()
@@ -92,16 +92,16 @@ class Unproven:
         self.after: Tips | None = None
 
     def add(self, fetched: BlockPages) -> None:
-        """Take the next masterchain block."""
+        """Add the next masterchain block."""
         self._stop = fetched.seqno + 1
         self._stretch = None
-        self._take(fetched)
+        self._append(fetched)
         self.transactions += fetched.transactions
-        if sum(one.transactions for one in self._waiting) >= BATCH:
+        if sum(one.transactions for one in self._undecoded) >= BATCH:
             self._decode()
 
     def add_stretch(self, stretch: Stretch) -> None:
-        """Take the masterchain blocks that are next."""
+        """Add the masterchain blocks that are next."""
         self._decode()
         if self._start == self._stop and self._before is None:
             self._before = stretch.before
@@ -111,101 +111,101 @@ class Unproven:
         self._stretch = stretch
         self.transactions += stretch.transactions
 
-    def _take(self, fetched: BlockPages) -> None:
-        self._links[fetched.seqno] = None if fetched.blocks is None else list(fetched.blocks)
-        self._waiting.append(fetched)
+    def _append(self, fetched: BlockPages) -> None:
+        self._links[fetched.seqno] = None if fetched.links is None else list(fetched.links)
+        self._undecoded.append(fetched)
 
     def _decode(self) -> None:
-        if self._waiting:
-            read = [page for fetched in self._waiting for page in fetched.pages]
+        if self._undecoded:
+            read = [page for fetched in self._undecoded for page in fetched.pages]
             self._batches.append(stamped(pages.blocks_tables(read), datetime.now(UTC)))
-            self._waiting = []
+            self._undecoded = []
 
     def _replace(self, seqnos: range) -> None:
         """Fetch some of the masterchain blocks again."""
         fresh = [fetch_block(self._client, seqno) for seqno in seqnos]
         self._decode()
         others = subtract([range(self._start, self._stop)], [seqnos])
-        self._batches = [_only(batch, others) for batch in self._batches]
+        self._batches = [_rows_of(batch, others) for batch in self._batches]
         for fetched in fresh:
-            self._take(fetched)
+            self._append(fetched)
 
     def prove(
         self, failures: list[IncompleteError], *, attempts: int = ATTEMPTS
     ) -> Iterator[Proven]:
-        """Prove the part, fetching again what does not fit; give what is proven of it."""
+        """Prove the blocks, fetching again what is incomplete; yield the parts that are proven."""
         if self._start == self._stop:
             return
-        doubt = None
+        fault = None
         for attempt in range(attempts):
-            doubt = self._doubt()
-            if doubt is None:
+            fault = self._find_fault()
+            if fault is None:
                 self._decode()
                 tables = in_order(concat(self._batches))
                 yield Proven(range(self._start, self._stop), tables, self._proof)
                 return
             wait_before(self._client, attempt)
             try:
-                self._replace(doubt.seqnos)
+                self._replace(fault.seqnos)
             except IncompleteError:
                 break
-        if doubt is None:
+        if fault is None:
             return
-        # A broken chain tells which of a few blocks is not whole when each is held against its
-        # ends by itself. A gap between transactions is somewhere among all of them.
-        alone = self._proof == "links" or len(doubt.seqnos) == 1
-        if alone:
+        # If several blocks are suspects of a broken chain, each can be proven separately. A gap
+        # between transactions cannot be narrowed down.
+        narrowed = self._proof == "links" or len(fault.seqnos) == 1
+        if narrowed:
             failures.append(
                 IncompleteError(
-                    f"masterchain block {spell([doubt.seqnos])} from {self._client.base_url}: "
-                    f"{doubt.fault}, again and again; nothing of it was kept: ask again later, or "
-                    "another service",
-                    missing=[doubt.seqnos],
+                    f"masterchain block {spell([fault.seqnos])} from {self._client.base_url}: "
+                    f"{fault.reason}, in every attempt; nothing of it was kept: try again "
+                    "later, or another service",
+                    missing=[fault.seqnos],
                 )
             )
-        suspects = [] if alone else [range(seqno, seqno + 1) for seqno in doubt.seqnos]
-        sides = (range(self._start, doubt.seqnos.start), range(doubt.seqnos.stop, self._stop))
+        suspects = [] if narrowed else [range(seqno, seqno + 1) for seqno in fault.seqnos]
+        sides = (range(self._start, fault.seqnos.start), range(fault.seqnos.stop, self._stop))
         for seqnos in (sides[0], *suspects, sides[1]):
-            yield from self._taken_out(seqnos).prove(failures, attempts=FEWER_ATTEMPTS)
+            yield from self._split_off(seqnos).prove(failures, attempts=FEWER_ATTEMPTS)
 
-    def _taken_out(self, seqnos: range) -> Unproven:
-        """Take some of the masterchain blocks out, to be proven by themselves."""
+    def _split_off(self, seqnos: range) -> Unproven:
+        """Return some of the masterchain blocks, to be proven separately."""
         self._decode()
-        taken = Unproven(self._client, seqnos.start)
-        taken._stop = seqnos.stop
-        taken._links = {seqno: self._links[seqno] for seqno in seqnos}
-        taken._batches = [_only(batch, (seqnos,)) for batch in self._batches]
-        return taken
+        part = Unproven(self._client, seqnos.start)
+        part._stop = seqnos.stop
+        part._links = {seqno: self._links[seqno] for seqno in seqnos}
+        part._batches = [_rows_of(batch, (seqnos,)) for batch in self._batches]
+        return part
 
-    def _doubt(self) -> _Doubt | None:
-        """Look for what shows that something is missing; None if the part is proven."""
+    def _find_fault(self) -> _Fault | None:
+        """Return the first fault that shows something is missing; None if the blocks are proven."""
         unshown = [seqno for seqno, links in self._links.items() if links is None]
         if unshown and (self._before or len(unshown) < len(self._links)):
-            # A service that shows blocks has not ceased to.
-            return _Doubt(
-                "its blocks are not shown, unlike others", range(unshown[0], unshown[0] + 1)
+            # A service that shows blocks shows them for every masterchain block.
+            return _Fault(
+                "its blocks are not shown, those of others are", range(unshown[0], unshown[0] + 1)
             )
         if unshown:
             self._proof = "links"
             self._decode()
             gaps = unlinked(concat(self._batches)["transactions"])
-            fault = "the transactions of an account do not follow one another"
-            return _Doubt(fault, gaps[0]) if gaps else None
+            reason = "the transactions of an account do not follow one another"
+            return _Fault(reason, gaps[0]) if gaps else None
         self._proof = "chain"
         seqno = self._start
         try:
-            start, tips = self._begin()
+            start, tips = self._start_of_chain()
             for seqno in range(start, self._stop):
                 tips = advance(tips, self._links[seqno] or ())
             self._close(tips)
         except BrokenError as broken:
             self._before = self._stretch = None
-            return _Doubt(str(broken), self._since(broken.shard, seqno))
+            return _Fault(str(broken), self._suspects(broken.shard, seqno))
         except RequestError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            # Deployed services also answer so when their database interrupts them.
-            return _Doubt(str(error), range(seqno, seqno + 1))
+            # Deployed services also send this when a database query is interrupted.
+            return _Fault(str(error), range(seqno, seqno + 1))
         self.after = tips
         return None
 
@@ -221,9 +221,9 @@ class Unproven:
         elif stretch is None or unfollowed(tips, stretch.later()):
             compare(tips, fetch_state(self._client, self._stop - 1).tips)
 
-    def _begin(self) -> tuple[int, Tips]:
-        """Give the first block to prove, and the last blocks of all shards before it."""
-        if self._start == 1:  # nothing is before the first of all
+    def _start_of_chain(self) -> tuple[int, Tips]:
+        """Return the first block to prove, and the tips before it."""
+        if self._start == 1:  # there is no block before it
             self._proof = "chain, but for the first block"
             return 2, fetch_state(self._client, 1).tips
         if self._before is None:
@@ -235,15 +235,15 @@ class Unproven:
                 first = masterchain_info(self._client).first
                 if first is None or first.seqno != self._start:
                     raise
-                # Where a service begins there is nothing to hold its first block against.
+                # There is nothing to compare the service's first block with.
                 self._proof = "chain, but for the first block"
                 return self._start + 1, fetch_state(self._client, self._start).tips
         return self._start, self._before
 
-    def _since(self, shard: Shard, seqno: int) -> range:
-        """Name the masterchain blocks that may lack a block of a shard missed at `seqno`.
+    def _suspects(self, shard: Shard, seqno: int) -> range:
+        """Return the masterchain blocks that may lack the block of a shard missing at `seqno`.
 
-        From the one before in which the shard had a block: that one may have had another.
+        The range begins with the last one in which the shard had a block: it may lack another.
         """
         for earlier in range(seqno - 1, self._start, -1):
             if any(link.shard.overlaps(shard) for link in self._links[earlier] or ()):
@@ -252,15 +252,15 @@ class Unproven:
 
 
 @dataclass(frozen=True, slots=True)
-class _Doubt:
-    """What shows that something is missing, and the masterchain blocks it may be missing from."""
+class _Fault:
+    """Why something is missing, and the masterchain blocks that may lack it."""
 
-    fault: str
+    reason: str
     seqnos: range
 
 
-def _only(tables: Tables, seqnos: tuple[range, ...]) -> Tables:
-    """Keep the rows of some masterchain blocks; the address book stays."""
+def _rows_of(tables: Tables, seqnos: tuple[range, ...]) -> Tables:
+    """Return the rows of some masterchain blocks, and the whole address book."""
     return {
         name: table if name == "address_book" else within(table, seqnos)
         for name, table in tables.items()

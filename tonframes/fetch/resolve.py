@@ -1,4 +1,4 @@
-"""Which service is asked, and which store is used."""
+"""Resolve the arguments `client`, `store` and `seqnos` of the fetching functions."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ Seqnos = range | Iterable[int]
 
 
 def default_store(service: str) -> Path:
-    """Say where what a service answered is kept by default.
+    """Return the default folder of the store for a service.
 
-    The environment's `TONFRAMES_STORE`, or a folder in the user's cache directory.
+    It is that of the environment variable `TONFRAMES_STORE`, or one in the user's cache directory.
 
     Examples
     --------
@@ -57,7 +57,7 @@ def default_store(service: str) -> Path:
 
 @contextmanager
 def resolve_client(client: ClientOption) -> Iterator[tuple[Client | None, str]]:
-    """Give the client, None for offline, and the name of its service; close it if it is ours."""
+    """Yield the client (None is offline) and the URL of its service; close the default client."""
     if isinstance(client, Client):
         yield client, client.base_url
         return
@@ -68,17 +68,17 @@ def resolve_client(client: ClientOption) -> Iterator[tuple[Client | None, str]]:
 
 
 def resolve_store(store: StoreOption, service: str) -> Store | None:
-    """Give the store that is meant, None for none."""
+    """Return the store to use, None for none."""
     if store is None:
         return None
     if not str(store):
-        raise ValueError("store is an empty text: give a folder, or None to keep nothing")
+        raise ValueError("store is empty: pass a folder, or None to keep nothing")
     return Store(default_store(service) if isinstance(store, _Default) else store)
 
 
 def resolve_seqnos(seqnos: Seqnos) -> tuple[range, ...]:
-    """Check masterchain seqnos before anything is sent; there must be some."""
+    """Check masterchain seqnos, and return them as ranges; there must be at least one."""
     wanted = checked(seqnos)
     if not wanted:
-        raise ValueError("no seqnos to ask for")
+        raise ValueError("seqnos is empty")
     return wanted

@@ -1,4 +1,4 @@
-"""Moments as masterchain seqnos."""
+"""Find the masterchain block of a moment."""
 
 from __future__ import annotations
 
@@ -6,37 +6,38 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING
 
-import pandas as pd
-
-from tonframes.errors import DecodeError, MissingError, RequestError, shorten
+from tonframes.errors import DecodeError, MissingError, RequestError
 from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proof import MASTERCHAIN
 from tonframes.fetch.resolve import ClientOption, resolve_client
+from tonframes.moments import parse_moment
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
     from tonframes.client import Client
 
 
-def seqno_at(time: datetime | pd.Timestamp | str, *, client: ClientOption = None) -> int:
-    """Find the first masterchain seqno that is not before a moment.
+def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
+    """Return the seqno of the first masterchain block at or after a moment.
 
-    `range(seqno_at(a), seqno_at(b))` are the masterchain blocks from a on and before b. A moment
-    after the last masterchain block gives the seqno after it.
+    `range(seqno_at(a), seqno_at(b))` are the masterchain blocks from `a` on and before `b`. For a
+    moment after the last masterchain block, it is the seqno after the last one.
 
     Parameters
     ----------
     time
-        A moment with its time zone, or text as pandas reads it, in UTC if it names no zone.
+        A datetime with a time zone, or text that pandas reads (in UTC if it names no time zone).
     client
-        As for `fetch_blocks`; not offline.
+        As in `fetch_blocks`, except "offline".
 
     Raises
     ------
     ValueError
-        The moment has no time zone, is none, or lies in the future.
+        The moment has no time zone, cannot be read, or is in the future.
     RequestError
         The service does not answer, or its first masterchain block is later.
+    MissingError
+        The client is "offline".
 
     Examples
     --------
@@ -45,30 +46,33 @@ def seqno_at(time: datetime | pd.Timestamp | str, *, client: ClientOption = None
     ...     tf.seqno_at("2026-05-28 20:28", client=client)
     90000044
     """
-    moment = _moment(time)
-    with resolve_client(client) as (asked, service):
-        if asked is None:
-            raise MissingError("only a service knows which block is of which moment")
-        held = masterchain_info(asked)
-        first = 1 if held.first is None else held.first.seqno
-        begins, ends = _time_of(asked, first), _time_of(asked, held.last.seqno)
+    when = parse_moment(time, "time")
+    if when > datetime.now(UTC):
+        raise ValueError(f"time is in the future: {when}")
+    moment = when.timestamp()
+    with resolve_client(client) as (online, service):
+        if online is None:
+            raise MissingError("offline: seqno_at needs a service to find the block of a moment")
+        info = masterchain_info(online)
+        first, last = 1 if info.first is None else info.first.seqno, info.last.seqno
+        begins, ends = _time_of(online, first), _time_of(online, last)
         if moment < begins and first > 1:
             raise RequestError(
-                f"{service} holds masterchain blocks from {first} on, which is of "
+                f"{service} has masterchain blocks from {first} on, and its time is "
                 f"{datetime.fromtimestamp(begins, UTC)}"
             )
         if moment <= begins:
             return first
         if moment > ends:
-            return held.last.seqno + 1
-        return _search(asked, moment, (first, begins), (held.last.seqno, ends))
+            return last + 1
+        return _search(online, moment, (first, begins), (last, ends))
 
 
 def _search(client: Client, moment: float, low: tuple[int, int], high: tuple[int, int]) -> int:
-    """Find the first block not before a moment, which is after `low` and not after `high`.
+    """Return the seqno of the first block at or after a moment; it is in (`low`, `high`].
 
-    Masterchain blocks come at a rather even pace, so that guessing by the share of time takes
-    fewer questions than halving; every third guess halves, should the pace be anything but.
+    Masterchain blocks are almost evenly spaced in time, so interpolation takes fewer requests than
+    bisection. Every third step bisects, in case the spacing is uneven.
     """
     for attempt in count(1):
         if high[0] - low[0] == 1:
@@ -85,34 +89,17 @@ def _search(client: Client, moment: float, low: tuple[int, int], high: tuple[int
 
 
 def _time_of(client: Client, seqno: int) -> int:
-    """Ask for the unix second of a masterchain block."""
+    """Fetch the unix second of a masterchain block."""
 
-    def parse(body: bytes) -> int:
-        page = pages.read(schema.BLOCKS_BODY, body)
+    def parse(answer: bytes) -> int:
+        page = pages.read(schema.BLOCKS_BODY, answer)
         for row in page.body.blocks or ():
             if row.workchain == MASTERCHAIN and row.seqno == seqno and row.gen_utime:
                 return int(row.gen_utime)
-        # Every masterchain block has tick-tock transactions, of its own time.
+        # Every masterchain block has tick-tock transactions with the time of the block.
         for row in page.body.transactions or ():
             if row.block_ref.workchain == MASTERCHAIN and row.mc_block_seqno == seqno:
                 return int(row.now)
-        raise DecodeError("$", f"the time of masterchain block {seqno}", "none")
+        raise DecodeError("$", f"the time of masterchain block {seqno}", "no time")
 
     return client.masterchain_block_shards(seqno, parse)
-
-
-def _moment(time: datetime | pd.Timestamp | str) -> float:
-    """Check a moment and give its unix second."""
-    try:
-        stamp = pd.Timestamp(time)
-    except (ValueError, TypeError) as error:
-        raise ValueError(f"{shorten(time)} is no moment: {error}") from None
-    if pd.isna(stamp):
-        raise ValueError(f"{shorten(time)} is no moment")
-    if stamp.tzinfo is None:
-        if not isinstance(time, str):
-            raise ValueError(f"{time} has no time zone: it may mean any")
-        stamp = stamp.tz_localize("UTC")
-    if stamp > pd.Timestamp.now("UTC"):
-        raise ValueError(f"{stamp} lies in the future")
-    return float(stamp.timestamp())

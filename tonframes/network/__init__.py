@@ -1,1 +1,1 @@
-"""What the network fixes, and no table says: prices, and the meanings of codes."""
+"""What the network defines outside of its transactions: prices, and the meanings of codes."""

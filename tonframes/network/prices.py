@@ -1,21 +1,21 @@
-"""What the network charges, and since when: data only.
+"""The price history of mainnet: data only.
 
 Amounts are nanoton. `gas_price`, `bit_price` and `cell_price` are fixed-point numbers with 16
-fractional bits (nanoton times 2^16), as in the network's configuration; so is every `..._frac`
-and `..._factor`.
+fractional bits (nanoton times 2^16), as in the configuration of the network; so is every
+`..._frac` and `..._factor`.
 
 Source of the rows: configuration cells of mainnet as recorded in ton-org/sandbox,
 `src/config/defaultConfig.ts`, at many dates from November 2022 to June 2026. Parameters: 20 and 21
-(gas), 24 and 25 (messages), 18 (storage), of the masterchain and the basechain. A price change is
-a vote of the validators: a later one than the last row cannot be excluded, and networks other than
-mainnet have prices of their own. So these rows are values to pass, not a law to compute by.
+(gas), 24 and 25 (messages), 18 (storage), of the masterchain and the basechain. The validators
+can vote for a price change at any time, so there may be a newer one than the last row; and other
+networks have other prices. That is why functions take the history as an argument.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-#: The most gas that one transaction of an ordinary account may use: the same in every row.
+#: The gas limit of one transaction of an ordinary account, the same in every row.
 GAS_LIMIT = 1_000_000
 
 
@@ -26,32 +26,34 @@ class Prices:
     Attributes
     ----------
     name
-        A name to show.
+        A name for people to read.
     workchain
-        Whose accounts pay them: -1 the masterchain, 0 the basechain.
+        The workchain that the prices are for: -1 masterchain, 0 basechain.
     valid_from, valid_until
         Unix seconds of the first and the last moment at which the row is known to have been in
-        force; None where it is open. The exact blocks of the changes are not on record: between
-        `valid_until` of one row and `valid_from` of the next either may hold. A shard follows the
-        masterchain block it refers to, so neighbours may differ for a moment even then.
+        force; None if there is no such limit. The exact blocks of the price changes are not on
+        record: between `valid_until` of one row and `valid_from` of the next, either row may
+        apply. A shard block uses the prices of the masterchain block that it refers to, so for a
+        moment after a change two shards may use different prices.
     flat_gas_limit, flat_gas_price
-        The first so many units of gas cost this much together, used or not.
+        The first `flat_gas_limit` units of gas cost `flat_gas_price` together, used or not.
     gas_price
-        Price of one further unit.
+        Price of each further unit of gas.
     gas_limit, special_gas_limit
-        The most gas one transaction may use, of ordinary and of special accounts.
+        The gas limit of one transaction, for ordinary and for special accounts.
     gas_credit
         Gas that an external message may use before the contract accepts to pay for it.
     freeze_due_limit, delete_due_limit
-        Storage debt beyond which an account is frozen, or deleted.
+        Storage debt above which an account is frozen, or deleted.
     lump_price, bit_price, cell_price
-        Forwarding: a message costs `lump_price`, and more for what hangs below its root cell.
+        Forwarding: a message costs `lump_price`, plus these prices for the bits and cells below
+        its root cell.
     first_frac
-        Share of the forwarding fee that is collected where the message is sent.
+        Share of the forwarding fee that the sending transaction collects.
     next_frac
-        Share of what is left that each further hop collects.
+        Share of the rest that each further hop collects.
     ihr_factor
-        Fee of instant hypercube routing per forwarding fee; the feature was never in use.
+        Fee of instant hypercube routing, relative to the forwarding fee; it was never in use.
     """
 
     name: str
@@ -76,16 +78,16 @@ class Prices:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoragePrices:
-    """One entry of the storage prices (configuration parameter 18), for every workchain.
+    """One entry of the storage prices (configuration parameter 18), for all workchains.
 
     Attributes
     ----------
     valid_from
-        Unix second since which the entry holds; here the configuration itself says so.
+        Unix second from which the entry applies, as stated in the configuration itself.
     bit_price, cell_price
-        Of one bit, or one cell, for one second, on the basechain.
+        Price of one bit, or one cell, for one second, on the basechain.
     mc_bit_price, mc_cell_price
-        The same on the masterchain.
+        The same for the masterchain.
     """
 
     valid_from: int
@@ -96,8 +98,8 @@ class StoragePrices:
 
 
 BASECHAIN = (
-    # In every configuration from November 2022 to masterchain block 36964449 (27 March 2024), and
-    # in transactions up to block 37311815.
+    # In every configuration from November 2022 to masterchain block 36964449 (27 March 2024);
+    # transactions up to block 37311815 paid these prices.
     Prices(
         name="basechain until April 2024",
         workchain=0,
@@ -110,7 +112,7 @@ BASECHAIN = (
         bit_price=65_536_000,
         cell_price=6_553_600_000,
     ),
-    # First seen in the configuration of block 37471063; announced on 23 April 2026 to end.
+    # First seen in the configuration of block 37471063. Its end was announced on 23 April 2026.
     Prices(
         name="basechain from April 2024",
         workchain=0,
@@ -123,9 +125,9 @@ BASECHAIN = (
         bit_price=26_214_400,
         cell_price=2_621_440_000,
     ),
-    # First seen in the configuration recorded on 4 May 2026; its storage prices hold since
-    # 29 April 2026, and fees of transactions in July and August 2026 agree. No multiple of 2^16:
-    # from here on rounding up matters.
+    # First seen in the configuration recorded on 4 May 2026. Its storage prices apply since
+    # 29 April 2026, and fees of transactions in July and August 2026 agree. These prices are not
+    # multiples of 2^16, so from here on rounding up matters.
     Prices(
         name="basechain from May 2026",
         workchain=0,
@@ -141,7 +143,7 @@ BASECHAIN = (
 )
 
 MASTERCHAIN = (
-    # Unchanged in every configuration from November 2022 to June 2026, but for the limit of
+    # The same in every configuration from November 2022 to June 2026, except for the limit of
     # special accounts: 20 million in 2022, 35 million from 2023, 70 million from 2025.
     Prices(
         name="masterchain",
@@ -158,7 +160,7 @@ MASTERCHAIN = (
     ),
 )
 
-#: Every row, oldest first within its workchain.
+#: All rows, the oldest first within each workchain.
 PRICES = BASECHAIN + MASTERCHAIN
 
 STORAGE = (

@@ -1,11 +1,12 @@
-"""What gas and messages cost, by the price history: for what has not happened yet, or not so.
+"""Compute what gas and messages cost, from the price history.
 
-For what has happened the chain says what it cost; `price_of` tells which prices
-that was by. All amounts are nanoton, all arithmetic is in integers.
+This is for estimates and for "what if": what a recorded transaction cost is in the data, and
+`price_of` finds the prices that it was charged by. All amounts are nanoton; all arithmetic is in
+integers.
 
 Source: mc-config.h and transaction.cpp of the TON monorepo
-(https://github.com/ton-blockchain/ton). Where the documentation of TON computes differently, the
-node is right: it rounds fees up.
+(https://github.com/ton-blockchain/ton). The documentation of TON differs from them in places; the
+node is right, and it rounds fees up.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import TypeAlias
 from tonframes.errors import shorten
 from tonframes.network.prices import PRICES, Prices
 
-#: A moment: a datetime with its time zone, unix seconds, or ISO text, in UTC if it names no zone.
+#: A moment: a datetime with a time zone, unix seconds, or ISO text (UTC if it names no zone).
 Moment: TypeAlias = datetime | int | str
 
 
@@ -27,21 +28,23 @@ def gas_fee(
     *,
     workchain: int = 0,
     at: Moment | None = None,
-    prices: Iterable[Prices] = PRICES,
+    prices: Iterable[Prices] | None = None,
 ) -> int:
-    """Price the gas that a transaction uses.
+    """Return the fee for an amount of gas.
 
     Parameters
     ----------
     gas_used
-        Gas.
+        Gas that the transaction uses.
     workchain
-        The account's: 0 basechain, -1 masterchain.
+        Workchain of the account: 0 basechain, -1 masterchain.
     at
-        When: a datetime with its time zone, unix seconds, or ISO text (UTC if it names no zone).
-        None is by the newest prices.
+        Moment of the transaction: a datetime with a time zone, unix seconds, or ISO text (UTC if
+        it names no zone). None means the newest prices.
     prices
-        The price history; yours, if the network is not mainnet or the prices have changed since.
+        The price history: rows of `tonframes.network.prices.Prices`. None means mainnet's, as far
+        as this version knows it (`tonframes.network.prices.PRICES`). Pass your own for another
+        network, or after a price change.
 
     Returns
     -------
@@ -50,13 +53,17 @@ def gas_fee(
     Raises
     ------
     ValueError
-        Less than no gas; or no known price fits: the moment lies between two rows of the history,
-        or there is none of that workchain.
+        `gas_used` is negative; `at` is not a valid moment; `prices` is empty; or no known price
+        fits: the moment is between two rows of the history, or the history has no row for that
+        workchain.
+    TypeError
+        `gas_used` is not an integer, `at` is not a moment, or `prices` has other rows than
+        `Prices`.
 
     Notes
     -----
-    ``flat_gas_price + ceil((gas_used - flat_gas_limit) * gas_price / 2^16)``; what is below the
-    flat limit costs the flat price (`ComputePhaseConfig::compute_gas_price`).
+    ``flat_gas_price + ceil((gas_used - flat_gas_limit) * gas_price / 2^16)``. Gas up to the flat
+    limit costs the flat price (`ComputePhaseConfig::compute_gas_price`).
 
     Examples
     --------
@@ -74,28 +81,28 @@ def gas_bought(
     *,
     workchain: int = 0,
     at: Moment | None = None,
-    prices: Iterable[Prices] = PRICES,
+    prices: Iterable[Prices] | None = None,
 ) -> int:
-    """Count the gas that an amount pays for.
+    """Return the gas that an amount pays for.
 
-    A message buys its receiver this much, if what the account has can pay for it too: that is
-    `compute_gas_limit`.
+    This is the gas limit of the transaction that a message starts (`compute_gas_limit`), unless
+    the balance of the account pays for less.
 
     Parameters
     ----------
     amount
-        Nanoton: of a message, what is left of its value after rent.
+        Nanoton; for a message, the rest of its value after the storage fee.
     workchain, at, prices
-        As for `gas_fee`.
+        As in `gas_fee`.
 
     Returns
     -------
-    Gas: 0 for less than the flat price, and never more than the limit of one transaction.
+    Gas: 0 for less than the flat price, and at most the limit of one transaction.
 
     Raises
     ------
     ValueError
-        A negative amount; or no known price fits, as for `gas_fee`.
+        `amount` is negative; or no known price fits, as in `gas_fee`.
 
     Notes
     -----
@@ -122,35 +129,36 @@ def forward_fee(
     *,
     workchain: int = 0,
     at: Moment | None = None,
-    prices: Iterable[Prices] = PRICES,
+    prices: Iterable[Prices] | None = None,
 ) -> int:
-    """Price a message by its size.
+    """Return the fee for forwarding a message of some size.
 
     Parameters
     ----------
     cells, bits
-        Distinct cells of the message and the bits in them, its root cell left out. A body or an
-        init state that lies in the root counts with what it refers to only.
+        Number of distinct cells of the message and of the bits in them, without the root cell. If
+        the body or the initial state is in the root cell, only the cells that it refers to count.
     workchain
-        -1 if the sender or the receiver is in the masterchain; of an external message, the
-        account's.
+        -1 if the sender or the receiver is on the masterchain. For an external message, the
+        workchain of the account.
     at, prices
-        As for `gas_fee`.
+        As in `gas_fee`.
 
     Returns
     -------
-    The whole forwarding fee, in nanoton. The sending transaction collects a part of it, the
-    `fwd_fee` of the message is the rest (`split_forward_fee`). Special accounts pay none.
+    The whole forwarding fee, in nanoton. The sending transaction collects a part of it; the rest
+    is the `fwd_fee` of the message (`split_forward_fee`). Special accounts pay none.
 
     Raises
     ------
     ValueError
-        A negative size; or no known price fits, as for `gas_fee`.
+        `cells` or `bits` is negative; or no known price fits, as in `gas_fee`.
 
     Notes
     -----
     ``lump_price + ceil((bit_price * bits + cell_price * cells) / 2^16)``
-    (`MsgPrices::compute_fwd_fees`). Instant routing, in use never, cost half as much again on top.
+    (`MsgPrices::compute_fwd_fees`). Instant hypercube routing would cost another 150 % of this;
+    it was never in use.
 
     Examples
     --------
@@ -167,30 +175,32 @@ def split_forward_fee(
     *,
     workchain: int = 0,
     at: Moment | None = None,
-    prices: Iterable[Prices] = PRICES,
+    prices: Iterable[Prices] | None = None,
 ) -> tuple[int, int]:
-    """Split the forwarding fee of an internal message in two.
+    """Split the forwarding fee of an internal message into its two parts.
 
     Parameters
     ----------
     fee
         The whole fee, as from `forward_fee`.
     workchain, at, prices
-        As for `forward_fee`.
+        As in `forward_fee`.
 
     Returns
     -------
-    What the sending transaction collects, among its action fees; and what travels with the
-    message, its `fwd_fee`. Messages to outside the chain have no second part: all is collected.
+    The part that the sending transaction collects as action fees, and the part that travels with
+    the message (`fwd_fee`). For a message to the outside, the sending transaction collects the
+    whole fee instead.
 
     Raises
     ------
     ValueError
-        A negative fee; or no known price fits, as for `gas_fee`.
+        `fee` is negative; or no known price fits, as in `gas_fee`.
 
     Notes
     -----
-    The way back is not exact: two fees that are 1 nanoton apart may travel as the same `fwd_fee`.
+    `fwd_fee` does not determine the whole fee: two fees that differ by 1 nanoton may have the same
+    `fwd_fee`.
 
     Examples
     --------
@@ -203,24 +213,25 @@ def split_forward_fee(
 
 
 def prices_at(
-    at: Moment | None = None, *, workchain: int = 0, prices: Iterable[Prices] = PRICES
+    at: Moment | None = None, *, workchain: int = 0, prices: Iterable[Prices] | None = None
 ) -> Prices:
-    """Find the prices that were in force.
+    """Return the prices that were in force at a moment.
 
     Parameters
     ----------
     at, workchain, prices
-        As for `gas_fee`.
+        As in `gas_fee`.
 
     Returns
     -------
-    The row of the history: the newest if `at` is None, or if the moment is within several.
+    The row of the history; the newest if `at` is None, or if several rows cover the moment.
 
     Raises
     ------
     ValueError
-        No known price fits: the moment lies between two rows, for the block of a change is not on
-        record, or there is no row of that workchain; or the moment has no time zone, or is none.
+        No known price fits: the moment is between two rows, because the block of a price change
+        is not on record, or the history has no row for that workchain. Or `at` has no time zone,
+        or is not a moment.
 
     Examples
     --------
@@ -239,21 +250,40 @@ def prices_at(
     known = "; ".join(f"{row.name!r} {_span(row)}" for row in rows) or "no rows"
     when = "" if second is None else f" at {datetime.fromtimestamp(second, UTC)}"
     raise ValueError(
-        f"no known price fits workchain {shorten(workchain)}{when}: of it the price history has "
-        f"{known}. Pass prices= with a row that does"
+        f"no known price fits workchain {shorten(workchain)}{when}: the price history has {known} "
+        "for this workchain. Pass prices= with a row that fits"
     )
 
 
-def checked_prices(prices: Iterable[Prices]) -> tuple[Prices, ...]:
-    """Check that a price history is one."""
+def checked_prices(prices: Iterable[Prices] | None = None) -> tuple[Prices, ...]:
+    """Return the rows of a price history, or raise an error if they are not rows of prices.
+
+    Parameters
+    ----------
+    prices
+        Rows of `tonframes.network.prices.Prices`, as any iterable: a generator is read once, here.
+        A single row is a history too. None means mainnet's history, `PRICES`.
+
+    Raises
+    ------
+    TypeError
+        A row is not of `Prices`.
+    ValueError
+        There is no row.
+    """
+    if prices is None:
+        return PRICES
     rows = tuple(prices) if isinstance(prices, Iterable) else (prices,)
     for row in rows:
         if not isinstance(row, Prices):
             raise TypeError(
-                f"prices are rows of tonframes.network.prices.Prices, not {shorten(row)}"
+                f"prices must be rows of tonframes.network.prices.Prices, not {shorten(row)}"
             )
     if not rows:
-        raise ValueError("a price history has at least one row of tonframes.network.prices.Prices")
+        raise ValueError(
+            "prices is empty; a price history has at least one row of "
+            "tonframes.network.prices.Prices. Leave prices out for the history of mainnet"
+        )
     return rows
 
 
@@ -263,7 +293,7 @@ def _gas_fee(gas: int, row: Prices) -> int:
 
 
 def _rounded_up(fixed: int) -> int:
-    """Round a fixed-point number with 16 fractional bits up."""
+    """Round up a fixed-point number with 16 fractional bits."""
     return -(-fixed >> 16)
 
 
@@ -279,32 +309,32 @@ def _span(row: Prices) -> str:
 
 
 def _second(at: Moment) -> int:
-    """Check a moment and give its unix second."""
+    """Return the unix second of a moment, or raise an error if it is not a moment."""
     if isinstance(at, str):
         try:
             moment = datetime.fromisoformat(at)
         except ValueError:
-            raise ValueError(f"a moment as text is in ISO form, not {shorten(at)}") from None
+            raise ValueError(f"a moment as text must be in ISO form, not {shorten(at)}") from None
         return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
     if isinstance(at, datetime):
         if at.tzinfo is None:
-            raise ValueError(f"{at} has no time zone: it may mean any")
+            raise ValueError(f"{at} has no time zone; pass a datetime with one, such as tzinfo=UTC")
         return int(at.timestamp())
     if isinstance(at, bool) or not hasattr(at, "__index__"):
         raise TypeError(
-            "a moment is a datetime with its time zone, unix seconds as an int, or ISO text, not "
+            "a moment is a datetime with a time zone, unix seconds as an int, or ISO text, not "
             f"{shorten(at)}"
         )
     try:
         return int(datetime.fromtimestamp(operator.index(at), UTC).timestamp())
     except (ValueError, OverflowError, OSError):
-        raise ValueError(f"{shorten(at)} is no moment in unix seconds") from None
+        raise ValueError(f"{shorten(at)} is not a moment in unix seconds") from None
 
 
 def _natural(value: int, name: str) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} is an int, not {shorten(value)}")
+        raise TypeError(f"{name} must be an int, not {shorten(value)}")
     number = operator.index(value)
     if number < 0:
-        raise ValueError(f"{name} cannot be less than 0: it is {shorten(number)}")
+        raise ValueError(f"{name} must not be negative: it is {shorten(number)}")
     return number

@@ -1,4 +1,4 @@
-"""What goes on, drawn."""
+"""Plot how many transactions and messages there were."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tonframes.analysis.activity import activity
-from tonframes.plots import labels, style
+from tonframes.plots import frames, labels, style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,22 +31,25 @@ def plot_activity(
     address_book: object | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw how many transactions there were, and messages that ran them and were sent: `activity`.
+    """Plot the number of transactions, and of the messages that they received and sent.
+
+    The numbers are those of `activity`.
 
     Parameters
     ----------
     transactions, messages
-        As for `activity`. Without messages there are none to count.
+        As for `activity`; or a `Blocks` in place of both. Without messages only transactions are
+        drawn.
     by
-        As for `activity`. "hour" and "day", UTC, and "mc_block_seqno" are drawn as steps, and what
-        is not there as 0. Anything else, such as ``["block_workchain", "block_shard"]``, is drawn
-        as bars, the groups with the most transactions first.
+        As for `activity`. A period ("hour", "day", …; UTC) and "mc_block_seqno" are drawn as steps,
+        and gaps as 0. Other columns, such as ``["block_workchain", "block_shard"]``, are drawn as
+        bars; the groups with the most transactions come first.
     top
-        How many groups to draw; the others are summed up in bars of their own.
+        How many groups to draw. The others share one more row, with their sums.
     address_book
-        Names for the addresses that are grouped by: a frame of any engine.
+        Names for addresses in `by`: a frame of any engine.
     ax
-        Where to draw; a new figure if None.
+        The Axes to draw on. None creates a new figure.
 
     Returns
     -------
@@ -56,69 +59,66 @@ def plot_activity(
     --------
     >>> from matplotlib.figure import Figure
     >>> from tonframes import read_blocks, sample
-    >>> transactions = read_blocks(sample()).transactions
-    >>> ax = plot_activity(transactions, by="block_shard", ax=Figure().subplots())
+    >>> ax = plot_activity(read_blocks(sample()), by="block_shard", ax=Figure().subplots())
     >>> ax.get_yticklabels()[0].get_text()
     'c000000000000000'
     """
-    keys = [by] if isinstance(by, str) else list(by)
-    style.checked_top(top)
-    groups = labels.collected(activity(transactions, messages, by=keys))
+    transactions, messages = frames.unpack("plot_activity", transactions, messages)
+    keys = frames.keys_of("plot_activity", by)
+    style.check_top(top)
+    groups = frames.to_pandas(activity(transactions, messages, by=keys))
     groups = groups.sort_values("transactions", ascending=False, kind="stable")
-    names, rows = labels.rows(groups, keys, top, "plot_activity", address_book)
+    names, rows = labels.label_groups(groups, keys, top, "plot_activity", address_book)
     counts = groups[list(_COUNTS if messages is not None else _COUNTS[:1])]
     period = style.period_of(keys)
     counted = "count" if len(counts.columns) > 1 else "transactions"
     ax = style.axes(ax)
     if period:
-        style.describe(ax, title=f"Activity by {period}", x="UTC", y=counted)
+        style.set_labels(ax, title=f"Activity by {period}", x="UTC", y=counted)
     elif keys == [_BLOCK]:
-        style.describe(ax, title="Activity by block", x="masterchain block", y=counted)
+        style.set_labels(ax, title="Activity by block", x=labels.axis(_BLOCK), y=counted)
     else:
-        style.describe(ax, title="Activity", x=counted, y=", ".join(keys))
+        style.set_labels(ax, title="Activity", x=counted, y=", ".join(keys))
     if groups.empty:
-        style.empty(ax, "no transactions")
+        style.set_empty(ax, "no transactions")
     elif period:
-        _draw_steps(ax, counts, *style.periods(groups[period], period))
-        style.time_axis(ax)
+        _draw_steps(ax, counts, *style.time_intervals(groups[period], period))
+        style.format_times(ax)
     elif keys == [_BLOCK]:
-        edges, places = style.intervals(groups[_BLOCK].to_numpy("int64"), 1)
+        seqnos = groups[_BLOCK].to_numpy("int64")
+        edges, places = style.intervals(seqnos, seqnos + 1)
         _draw_steps(ax, counts, np.subtract(edges, 0.5), places)
-        style.numbers_on(ax.xaxis, "{x:.0f}")
+        style.format_counts(ax.xaxis, "{x:.0f}")
     else:
-        style.ranked(ax, names)
+        style.set_rows(ax, names)
         _draw_bars(ax, counts.groupby(rows).sum())
     return ax
 
 
 def _draw_steps(ax: Axes, counts: pd.DataFrame, edges: Floats, places: NDArray[np.int64]) -> None:
-    """Draw transactions as an area, and messages as lines before it."""
+    """Draw transactions as an area, and messages as lines in front of it."""
     heights = np.zeros((counts.shape[1], len(edges) - 1))
     heights[:, places] = counts.to_numpy("float64").T
-    style.steps(ax, edges, {_COUNTS[0]: heights[0]}, {_COUNTS[0]: style.FILL})
+    style.draw_steps(ax, edges, {_COUNTS[0]: heights[0]}, {_COUNTS[0]: style.FILL})
     dashes: tuple[Any, ...] = ("-", (0, (2, 1)))
-    for name, values, line in zip(_COUNTS[1:], heights[1:], dashes, strict=False):
-        look: dict[str, Any] = {"color": style.ink(ax), "linewidth": 1.2, "linestyle": line}
-        ax.stairs(values, edges, baseline=None, label=_words(name), **look)
+    for column, values, dash in zip(_COUNTS[1:], heights[1:], dashes, strict=False):
+        line: dict[str, Any] = {"color": style.text_color(ax), "linewidth": 1.2, "linestyle": dash}
+        ax.stairs(values, edges, baseline=None, label=labels.name(column), **line)
     ax.set_ylim(0, None)
-    style.numbers_on(ax.yaxis)
+    style.format_counts(ax.yaxis)
     if len(heights) > 1:
-        style.legend(ax)
+        style.add_legend(ax)
 
 
 def _draw_bars(ax: Axes, counts: pd.DataFrame) -> None:
-    """Draw a bar for each count, one below the other."""
+    """Draw one bar for each count, one below the other."""
     height = 0.78 / counts.shape[1]
-    tops = np.arange(len(counts)) - 0.39 + height / 2
+    first = np.arange(len(counts)) - 0.39 + height / 2
     fills = (style.FILL, style.FILLS[3], style.FILLS[4])
-    columns = zip(_COUNTS, counts.to_numpy("float64").T, fills, strict=False)
-    for place, (name, widths, fill) in enumerate(columns):
-        look = {**style.outlined(ax), **fill}
-        ax.barh(tops + place * height, widths, height, label=_words(name), **look)
-    style.numbers_on(ax.xaxis)
+    bars = zip(_COUNTS, counts.to_numpy("float64").T, fills, strict=False)
+    for place, (column, widths, fill) in enumerate(bars):
+        look = {**style.outline(ax), **fill}
+        ax.barh(first + place * height, widths, height, label=labels.name(column), **look)
+    style.format_counts(ax.xaxis)
     if counts.shape[1] > 1:
-        style.legend(ax)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
+        style.add_legend(ax)

@@ -1,4 +1,4 @@
-"""Why transactions failed, drawn."""
+"""Plot why transactions failed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,16 @@ from tonframes.analysis.failures import (
     SKIPPED,
     failure_summary,
 )
-from tonframes.plots import labels, style
+from tonframes.plots import frames, labels, style
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    from tonframes.plots.style import Floats
 
 _UNKNOWN = "unknown"
 _FILLS = dict(
@@ -25,48 +31,111 @@ _FILLS = dict(
 )
 
 
-def plot_failures(transactions: object, *, top: int = 12, ax: Axes | None = None) -> Axes:
-    """Draw how many transactions failed in which phase, and by which code: `failure_summary`.
+def plot_failures(
+    transactions: object,
+    messages: object | None = None,
+    *,
+    by: str | Sequence[str] = ("phase", "code"),
+    top: int = 12,
+    address_book: object | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot how many transactions failed, and in which phase.
+
+    The numbers are those of `failure_summary`.
 
     Parameters
     ----------
-    transactions
-        As for `failure_summary`.
+    transactions, messages
+        As for `failure_summary`; or a `Blocks` in place of both. Messages are only needed if `by`
+        names a column of theirs.
+    by
+        As for `failure_summary`. A period ("hour", "day", …; UTC) is drawn as steps over time.
+        Other columns are drawn as bars; the groups with the most failures come first. A code
+        has a bar for each of its phases, since it means something else in each: 37 in the compute
+        phase and 37 in the action phase are two bars.
     top
-        How many codes to draw; the others are summed up in a bar of their own.
+        How many groups to draw. The others share one more row, with their sum.
+    address_book
+        Names for addresses in `by`: a frame of any engine.
     ax
-        Where to draw; a new figure if None.
+        The Axes to draw on. None creates a new figure.
 
     Returns
     -------
-    The Axes.
+    The Axes. The fills are the phases.
 
     Examples
     --------
     >>> from matplotlib.figure import Figure
     >>> from tonframes import read_blocks, sample
-    >>> ax = plot_failures(read_blocks(sample()).transactions, ax=Figure().subplots())
+    >>> blocks = read_blocks(sample())
+    >>> ax = plot_failures(blocks, ax=Figure().subplots())
+    >>> [label.get_text() for label in ax.get_yticklabels()][:2]
+    ['no_gas', '37 · not enough TON']
+    >>> ax = plot_failures(blocks, by="opcode", ax=Figure().subplots())
     >>> ax.get_yticklabels()[0].get_text()
-    'no_gas'
+    '0x7362d09c'
     """
-    style.checked_top(top)
-    groups = labels.collected(failure_summary(transactions))
-    pairs = zip(groups.code, groups["name"], strict=True)
-    groups["label"] = [" · ".join(str(part) for part in pair if pd.notna(part)) for pair in pairs]
-    names, rows = labels.rows(groups, ["label"], top, "plot_failures")
+    transactions, messages = frames.unpack("plot_failures", transactions, messages)
+    keys = frames.keys_of("plot_failures", by)
+    style.check_top(top)
+    # The phase is always needed, for the fills.
+    groups = frames.to_pandas(failure_summary(transactions, messages, by=[*keys, "phase"]))
+    if "code" in keys:
+        keys = [key for key in keys if key != "phase"]  # the fill shows it
+        groups["code"] = _named_codes(groups)
+        firsts, rows = _ranked(groups, [*keys, "phase"])
+    else:
+        firsts, rows = _ranked(groups, keys)
+    names, row_of = labels.label_groups(firsts, keys, top, "plot_failures", address_book)
+    period = style.period_of(keys)
     ax = style.axes(ax)
-    style.describe(ax, title="Failed transactions", x="transactions", y="code")
+    count = labels.axis("failures")
+    if period:
+        style.set_labels(ax, title=f"Failed transactions by {period}", x="UTC", y=count)
+    else:
+        style.set_labels(ax, title="Failed transactions", x=count, y=", ".join(keys))
     if groups.empty:
-        style.empty(ax, "no failures")
+        style.set_empty(ax, "no failures")
         return ax
-    phases = groups.phase.fillna(_UNKNOWN)
+    if period:
+        edges, places = style.time_intervals(groups[period], period)
+        style.draw_steps(ax, edges, _phases(groups, places, len(edges) - 1), _FILLS)
+        style.format_times(ax)
+        style.format_counts(ax.yaxis)
+    else:
+        style.set_rows(ax, names)
+        style.draw_bars(ax, _phases(groups, row_of[rows], len(names)), _FILLS)
+        style.format_counts(ax.xaxis)
+    style.add_legend(ax, "phase")
+    return ax
+
+
+def _named_codes(groups: pd.DataFrame) -> list[str]:
+    """Return each code with its name, or the name alone where there is no code."""
+    pairs = zip(groups["code"], groups["name"], strict=True)
+    return [" · ".join(str(part) for part in pair if pd.notna(part)) for pair in pairs]
+
+
+def _ranked(groups: pd.DataFrame, keys: list[str]) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """Return one row for each group of `keys`, most failures first, and each row's rank."""
+    if keys:
+        number = groups.groupby(keys, dropna=False, sort=False).ngroup()
+    else:
+        number = pd.Series(0, groups.index)
+    totals = groups["failures"].groupby(number).sum()
+    totals = totals.sort_values(ascending=False, kind="stable")
+    firsts = groups[~number.duplicated()].iloc[totals.index]
+    return firsts, totals.index.get_indexer(pd.Index(number))
+
+
+def _phases(groups: pd.DataFrame, places: NDArray[np.int64], count: int) -> dict[str, Floats]:
+    """Return the failures of each phase by place."""
+    phases = groups["phase"].fillna(_UNKNOWN)
     parts = {}
     for phase in _FILLS:
-        counts = groups.failures.where(phases == phase, 0).groupby(rows).sum()
+        counts = groups["failures"].where(phases == phase, 0).groupby(places).sum()
         if counts.any():
-            parts[phase] = counts.to_numpy("float64")
-    style.ranked(ax, names)
-    style.bars(ax, parts, _FILLS)
-    style.numbers_on(ax.xaxis)
-    style.legend(ax, "phase")
-    return ax
+            parts[phase] = counts.reindex(range(count), fill_value=0).to_numpy("float64")
+    return parts

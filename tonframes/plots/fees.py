@@ -1,4 +1,4 @@
-"""What transactions cost, drawn."""
+"""Plot what transactions cost."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tonframes.analysis.fees import fee_summary
-from tonframes.plots import labels, style
+from tonframes.plots import frames, labels, style
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,97 +18,100 @@ if TYPE_CHECKING:
 
     from tonframes.plots.style import Floats
 
-#: What the cost is made of, in the order of the stack: the common ones first, and plain.
-_PARTS = {
-    "gas": "gas",
-    "storage": "storage",
-    "action": "action",
-    "import": "import",
-    "fwd_fees": "forwarding",
-    "bounce": "bounce",
-    "due": "due",
-    "unknown": "unknown",
-    "residual": "residual",
-}
-_FILLS = dict(zip(_PARTS.values(), style.FILLS, strict=True))
+#: The parts of the cost, in the order of the stack. The common ones come first: they have plain
+#: fills, and the rare ones hatched fills.
+_PARTS = (
+    "gas",
+    "storage",
+    "action",
+    "import",
+    "fwd_fees",
+    "bounce",
+    "due",
+    "unknown",
+    "residual",
+)
+_FILLS = dict(zip(map(labels.name, _PARTS), style.FILLS, strict=True))
 
 
 def plot_fees(
     transactions: object,
-    messages: object,
+    messages: object | None = None,
     *,
     by: str | Sequence[str] | None = None,
     top: int = 10,
     address_book: object | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw what transactions cost, and for what: `fee_summary`, in TON.
+    """Plot what transactions cost, divided into the parts of the cost.
+
+    The amounts are those of `fee_summary`, drawn in TON.
 
     Parameters
     ----------
     transactions, messages
-        As for `fee_summary`: frames of one engine, and the messages of all the transactions.
+        As for `fee_summary`: frames of one engine, with the messages of all transactions; or a
+        `Blocks` in place of both.
     by
-        As for `fee_summary`. "hour" or "day" is drawn as steps over time, UTC, and an hour in
-        which nothing happened is an empty one. Anything else is a bar a group, the dearest first.
-        None is a bar for each part of the cost.
+        As for `fee_summary`. A period ("hour", "day", …; UTC) is drawn as steps over time, and gaps
+        as 0. Other columns are drawn as bars; the groups with the highest cost come first. None
+        draws a bar for each part of the cost.
     top
-        How many groups to draw; the others are summed up in a bar of their own.
+        How many groups to draw. The others share one more row, with their sum.
     address_book
-        Names for the addresses that are grouped by: a frame of any engine.
+        Names for addresses in `by`: a frame of any engine.
     ax
-        Where to draw; a new figure if None.
+        The Axes to draw on. None creates a new figure.
 
     Returns
     -------
-    The Axes. The parts of a bar add up to the cost of its group: `forwarding` is what `fee_summary`
-    calls fwd_fees. Parts that are 0 throughout are left out.
+    The Axes. The parts of a bar add up to the cost of its group. `forwarding` is the column
+    `fwd_fees` of `fee_summary`. A part that is 0 in all groups is not drawn.
 
     Examples
     --------
     >>> from matplotlib.figure import Figure
     >>> from tonframes import read_blocks, sample
-    >>> blocks = read_blocks(sample())
-    >>> ax = Figure().subplots()
-    >>> ax = plot_fees(blocks.transactions, blocks.messages, by="opcode", top=5, ax=ax)
+    >>> ax = plot_fees(read_blocks(sample()), by="opcode", top=5, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
     ['0x981f6725', '0x0f8a7ea5']
     """
-    keys = [by] if isinstance(by, str) else list(by or ())
-    style.checked_top(top)
-    groups = labels.collected(fee_summary(transactions, messages, by=keys))
-    names, places = labels.rows(groups, keys, top, "plot_fees", address_book)
+    transactions, messages = frames.unpack("plot_fees", transactions, messages)
+    keys = frames.keys_of("plot_fees", by)
+    style.check_top(top)
+    groups = frames.to_pandas(fee_summary(transactions, messages, by=keys))
+    names, rows = labels.label_groups(groups, keys, top, "plot_fees", address_book)
     period = style.period_of(keys)
     ax = style.axes(ax)
+    cost = labels.axis("cost")
     if period:
-        style.describe(ax, title=f"Cost of transactions by {period}", x="UTC", y="TON")
+        style.set_labels(ax, title=f"Cost of transactions by {period}", x="UTC", y=cost)
     else:
-        style.describe(ax, title="Cost of transactions", x="TON", y=", ".join(keys))
+        style.set_labels(ax, title="Cost of transactions", x=cost, y=", ".join(keys))
     if not groups.cost.any():
-        style.empty(ax, "no transactions" if groups.empty else "no fees")
+        style.set_empty(ax, "no transactions" if groups.empty else "no fees")
     elif period:
-        edges, places = style.periods(groups[period], period)
-        style.steps(ax, edges, _parts(groups, places, len(edges) - 1), _FILLS)
-        style.time_axis(ax)
-        style.legend(ax)
+        edges, places = style.time_intervals(groups[period], period)
+        style.draw_steps(ax, edges, _parts(groups, places, len(edges) - 1), _FILLS)
+        style.format_times(ax)
+        style.add_legend(ax)
     elif keys:
-        parts = _parts(groups, places, len(names))
-        style.ranked(ax, names)
-        style.bars(ax, parts, _FILLS)
-        style.legend(ax)
+        style.set_rows(ax, names)
+        style.draw_bars(ax, _parts(groups, rows, len(names)), _FILLS)
+        style.add_legend(ax)
     else:
-        parts = {name: part[0] for name, part in _parts(groups, places, 1).items()}
+        parts = {name: part[0] for name, part in _parts(groups, rows, 1).items()}
         parts = dict(sorted(parts.items(), key=lambda item: -item[1]))
-        style.ranked(ax, list(parts))
-        style.bars(ax, {"cost": np.array(list(parts.values()))}, {"cost": style.FILL})
+        style.set_rows(ax, list(parts))
+        style.draw_bars(ax, {"cost": np.array(list(parts.values()))}, {"cost": style.FILL})
     return ax
 
 
 def _parts(groups: pd.DataFrame, places: NDArray[np.int64], count: int) -> dict[str, Floats]:
-    """Add each part up by place, in nanoton; TON is the last step."""
+    """Return each part of the cost by place, in TON. The sums are made in nanoton."""
     parts = {}
-    for column, name in _PARTS.items():
+    for column in _PARTS:
         sums = groups[column].groupby(places).sum().reindex(range(count), fill_value=0)
         if sums.any():
-            parts[name] = labels.ton(sums)
+            parts[labels.name(column)] = labels.in_ton(sums)
     return parts

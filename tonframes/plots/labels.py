@@ -1,4 +1,4 @@
-"""From the frame of a helper to what is written beside a bar."""
+"""The text of a plot: columns with their units, groups, addresses, and numbers."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from tonframes.analysis import engines, names
 from tonframes.analysis.fees import to_ton
 from tonframes.display import inert
+from tonframes.plots.frames import to_pandas
 from tonframes.wire.schema import ADDRESS_BOOK
 
 if TYPE_CHECKING:
@@ -19,70 +19,102 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-_WIDEST, _ADDRESS = 26, 11
+#: Names that plots write in place of the name of the column.
+_NAMES = {"fwd_fees": "forwarding", "mc_block_seqno": "masterchain seqno"}
+#: The units of the columns on the axes. Counts have none.
+_UNITS = {"cost": "nanoton", "value": "nanoton"}
+#: Units that plots write in place of the unit of the column: amounts are drawn in TON.
+_SHOWN_UNITS = {"nanoton": "TON"}
+
+_WIDEST, _ADDRESS = 26, 11  # characters
+#: How the start of a period is written. Other moments are written to the minute.
+_PERIODS = {"day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m"}
 
 
-def collected(frame: object) -> pd.DataFrame:
-    """Read what a helper gave into memory: integers stay integers."""
-    native: Any = frame
-    table = nw.from_native(native).lazy().collect("pyarrow").to_native()
-    rows: pd.DataFrame = table.to_pandas(types_mapper=_dtype, ignore_metadata=True)
-    return rows
+def name(column: str) -> str:
+    """Return the name of a column as plots write it.
+
+    Examples
+    --------
+    >>> name("messages_in"), name("fwd_fees")
+    ('messages in', 'forwarding')
+    """
+    return _NAMES.get(column, column.replace("_", " "))
 
 
-def _dtype(kind: pa.DataType) -> Any:
-    return pd.Int64Dtype() if pa.types.is_integer(kind) else None
+def unit(column: str) -> str:
+    """Return the unit in which plots draw a column; empty for a count.
+
+    Examples
+    --------
+    >>> unit("cost"), unit("failures")
+    ('TON', '')
+    """
+    declared = _UNITS.get(column, "")
+    return _SHOWN_UNITS.get(declared, declared)
 
 
-def rows(
+def axis(column: str) -> str:
+    """Return the label of an axis: the name of the column, and its unit if it has one.
+
+    Examples
+    --------
+    >>> axis("cost"), axis("failures")
+    ('cost (TON)', 'failures')
+    """
+    return f"{name(column)} ({unit(column)})" if unit(column) else name(column)
+
+
+def label_groups(
     groups: pd.DataFrame,
     keys: Sequence[str],
     top: int,
-    helper: str,
+    plot: str,
     address_book: object | None = None,
 ) -> tuple[list[str], NDArray[np.int64]]:
-    """Choose the groups to draw, the first ones: their labels, and in which row each group goes.
+    """Return the label of each row of a plot, and for each group the row it is drawn in.
 
-    The others go into a row together; but a single one takes no more room than the word for it.
+    The first `top` groups have a row each. The others share the last row, unless only one group
+    is left: it gets its own row, since a row for the others would take the same room.
     """
     shown = len(groups) if len(groups) <= top + 1 else top
-    texts = _of_groups(groups.head(shown), keys, helper, address_book)
+    texts = _group_labels(groups.head(shown), keys, plot, address_book)
     if shown < len(groups):
         texts.append(f"{len(groups) - shown:,} others")
     return texts, np.minimum(np.arange(len(groups)), shown)
 
 
-def _of_groups(
-    groups: pd.DataFrame, keys: Sequence[str], helper: str, address_book: object | None
+def _group_labels(
+    groups: pd.DataFrame, keys: Sequence[str], plot: str, address_book: object | None
 ) -> list[str]:
     if not keys:
         return ["all"] * len(groups)
     addresses = [groups[key].dropna() for key in keys if key in names.COLUMNS]
-    known = of_addresses(set().union(*addresses), helper, address_book)
+    known = address_labels(set().union(*addresses), plot, address_book)
     columns = ([_label(value, key, known) for value in groups[key]] for key in keys)
     return [" · ".join(row) for row in zip(*columns, strict=True)]
 
 
-def of_addresses(
-    addresses: Iterable[str], helper: str, address_book: object | None = None
+def address_labels(
+    addresses: Iterable[str], plot: str, address_book: object | None = None
 ) -> dict[str, str]:
-    """Write addresses short, or as the names that an address book has for them."""
+    """Return a label for each address: its name in the address book, or the shortened address."""
     shown = list(addresses)
     if address_book is None:
         return {address: shortened(address, _ADDRESS) for address in shown}
     needs = ["address", "domain", "user_friendly", "fetched_at"]
-    book = engines.take(address_book, helper, ADDRESS_BOOK, needs)
+    book = engines.take(address_book, plot, ADDRESS_BOOK, needs)
     if not shown:
         return {}
-    entries = collected(book.filter(nw.col("address").is_in(shown)).to_native())
+    entries = to_pandas(book.filter(nw.col("address").is_in(shown)).to_native())
     named = names.with_names(pd.DataFrame({"address": pd.Series(shown, dtype="str")}), entries)
     pairs = zip(shown, named.address_name, named.address_friendly, strict=True)
-    return {address: _called(address, *entry) for address, *entry in pairs}
+    return {address: _address_label(address, *entry) for address, *entry in pairs}
 
 
-def _called(address: str, name: object, friendly: object) -> str:
-    if isinstance(name, str) and name.strip():
-        return shortened(name)
+def _address_label(address: str, domain: object, friendly: object) -> str:
+    if isinstance(domain, str) and domain.strip():
+        return shortened(domain)
     return shortened(friendly if isinstance(friendly, str) else address, _ADDRESS)
 
 
@@ -96,7 +128,7 @@ def _label(value: Any, key: str, known: Mapping[str, str]) -> str:
     if key == "block_shard":
         return shard(int(value))
     if isinstance(value, pd.Timestamp):
-        return f"{value.tz_convert('UTC'):%Y-%m-%d %H:%M}"
+        return value.tz_convert("UTC").strftime(_PERIODS.get(key, "%Y-%m-%d %H:%M"))
     return shortened(str(value), _ADDRESS if _is_hash(key) else _WIDEST)
 
 
@@ -105,7 +137,7 @@ def _is_hash(key: str) -> bool:
 
 
 def shard(prefix: int) -> str:
-    """Write the tagged prefix of a shard in hex, as explorers do.
+    """Return the tagged prefix of a shard in hex, as explorers write it.
 
     Examples
     --------
@@ -116,7 +148,7 @@ def shard(prefix: int) -> str:
 
 
 def shortened(text: str, width: int = _WIDEST) -> str:
-    """Make text inert, and cut the middle out where it is long.
+    """Return `text` with special characters escaped, and without its middle if it is too long.
 
     Examples
     --------
@@ -130,21 +162,21 @@ def shortened(text: str, width: int = _WIDEST) -> str:
     return f"{plain[: width - 1 - tail]}…{plain[-tail:]}"
 
 
-def ton(nanoton: Iterable[Any]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """Write amounts in TON: the last step."""
+def in_ton(nanoton: Iterable[Any]) -> NDArray[np.float64]:
+    """Return amounts in TON, as floats. Call this last: sums are exact in nanoton only."""
     return np.array([to_ton(int(amount)) for amount in nanoton], np.float64)
 
 
-def short(figure: float) -> str:
-    """Write a figure in three digits.
+def short(number: float) -> str:
+    """Return a number with three significant digits.
 
     Examples
     --------
-    >>> [short(figure) for figure in (0, 0.00012, 0.123456, 9876, 999_999, 2.5e9)]
+    >>> [short(number) for number in (0, 0.00012, 0.123456, 9876, 999_999, 2.5e9)]
     ['0', '0.00012', '0.123', '9.88k', '1M', '2.5G']
     """
-    rounded = float(f"{figure:.3g}")
-    for scale, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+    rounded = float(f"{number:.3g}")
+    for scale, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(rounded) >= scale:
-            return f"{rounded / scale:.3g}{unit}"
+            return f"{rounded / scale:.3g}{prefix}"
     return f"{rounded:.3g}"

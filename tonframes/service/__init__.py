@@ -1,13 +1,13 @@
-"""The local service: answers the API's operations from a store, on this computer.
+"""The local service: it answers the API's operations from a store.
 
 ::
 
-    server      HTTP: sockets, limits, headers; knows no operation
-    dialects    operations: parameters in, objects out; two ways to answer them
-    tips        which block of each shard is the last as of a masterchain block
-    held    rows of a store as JSON, kept in memory for a while
+    server       HTTP: sockets, limits, headers; independent of the operations
+    dialects     operations: from parameters to objects, in two dialects
+    shard_state  the tips: the last block of each shard as of a masterchain block
+    rows         rows that a store holds, as JSON, cached in memory
 
-It is the mirror of the client, for working offline, for sharing a store, and for testing.
+Use it to work offline, to share a store, and for tests.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = ["serve", "serve_forever"]
 
-#: Seconds between looks at whether to stop.
+#: Seconds between two checks whether to stop.
 POLL = 0.05
 
 
@@ -45,28 +45,28 @@ def serve(
     port: int = 0,
     dialect: Dialect = "specification",
 ) -> Iterator[str]:
-    """Answer the API's operations from a store, in the background, while the context lasts.
+    """Serve the API's operations from a store, in a background thread, while the context lasts.
 
-    What is committed to the store meanwhile is served as well. The store is never written to.
+    It also serves what is committed to the store meanwhile. It never writes to the store.
 
     Parameters
     ----------
     path
-        A store, as `fetch_blocks(..., store=path)` makes one.
+        A store, as `fetch_blocks(..., store=path)` writes it.
     host
-        Where to listen. Only this computer can reach the default; on another address anybody who
-        reaches it is answered, without a key.
+        Address to listen on. Only this computer can reach the default. On another address the
+        service answers anybody who can reach it, without a key.
     port
-        The port to listen on; 0 is any that is free.
+        Port to listen on; 0 is any free port.
     dialect
-        "specification": `accountStates` and `masterchainBlockShards` as specified, and
-        `transactionsByMasterchainBlock` and `masterchainInfo` beside them. Where the specification
-        is silent: limit is 100 and offset 0 by default, rows come in the order of (lt, account),
-        wrong parameters are refused with status 422, a masterchain block that the store does not
-        hold with 404, and a page past the end is empty.
+        "specification": `accountStates` and `masterchainBlockShards` as specified, and also
+        `transactionsByMasterchainBlock` and `masterchainInfo`. The specification leaves some
+        details open: here the default of limit is 100 and of offset 0, rows are ordered by (lt,
+        account), invalid parameters give status 422, a masterchain block that the store does not
+        hold gives 404, and a page after the last one is empty.
 
-        "service": as deployed services do (toncenter/ton-indexer), oddities included.
-        `masterchainBlockShards` answers with blocks, and there is `masterchainBlockShardState`.
+        "service": as deployed services answer (toncenter/ton-indexer), including their quirks.
+        `masterchainBlockShards` answers with blocks, and `masterchainBlockShardState` exists.
 
     Yields
     ------
@@ -75,13 +75,14 @@ def serve(
     Raises
     ------
     StoreError
-        There is no store at `path`, or one without blocks is to speak as a deployed service.
+        There is no store at `path`, or it holds no blocks and the dialect is "service".
     OSError
-        The port is taken, or `host` is no address of this computer.
+        The port is in use, or `host` is not an address of this computer.
 
     Notes
     -----
-    An account is served as in its newest snapshot: one fetched without code and data has none.
+    An account is served from its newest snapshot. If that was fetched without code and data, the
+    answer has none.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def serve(
     if dialect not in DIALECTS:
         raise ValueError(f"dialect is {' or '.join(map(repr, DIALECTS))}, not {shorten(dialect)}")
     if not host:
-        raise ValueError("host is empty: give 0.0.0.0 to listen on every address of this computer")
+        raise ValueError("host is empty: pass 0.0.0.0 to listen on every address of this computer")
     if port not in range(2**16):
         raise ValueError(f"port is from 0 to 65535, not {shorten(port)}")
     store = Store(path)
@@ -120,14 +121,14 @@ def serve_forever(
     dialect: Dialect = "specification",
     ready: Callable[[str], object] | None = None,
 ) -> None:
-    """Answer from a store until Ctrl-C.
+    """Serve the API's operations from a store until Ctrl-C.
 
     Parameters
     ----------
     path, host, port, dialect
-        As for `serve`.
+        As in `serve`.
     ready
-        Called with the base URL once the service listens; by default that is printed.
+        Called with the base URL once the service listens; by default the URL is printed.
     """
     with serve(path, host=host, port=port, dialect=dialect) as url:
         try:
@@ -140,7 +141,7 @@ def serve_forever(
 
 def _announce(url: str) -> None:
     sys.stdout.write(f"{url}\n")
-    sys.stdout.flush()  # who waits for the line may be at the other end of a pipe
+    sys.stdout.flush()  # the reader of this line may be at the other end of a pipe
 
 
 def _check_blocks(store: Store) -> None:

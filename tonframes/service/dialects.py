@@ -1,4 +1,4 @@
-"""The operations: parameters in, objects out; as specified, or as deployed services answer."""
+"""The operations: from parameters to objects, as specified or as deployed services answer."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ T = TypeVar("T")
 Query = dict[str, list[str]]
 Answer = dict[str, Any]
 
-#: Rows of a page at most and by default, addresses of a request at most.
+#: Most and default rows of a page; most addresses of a request.
 MOST_ROWS, ROWS, MOST_ADDRESSES = 1000, 100, 1024
 
-# What Go's strconv takes for truth values and integers.
+# The texts that Go's strconv reads as booleans and integers.
 _TRUE, _FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 _NETWORKS = {"mainnet": -239, "testnet": -3}
 
 
-class Refusal(Exception):  # noqa: N818 - not an error of ours: it becomes an answer
-    """The answer is an error: a status and a text."""
+class Refusal(Exception):  # noqa: N818 - not an error: it becomes an answer
+    """An answer with an error: a status and a text."""
 
     def __init__(self, status: HTTPStatus, text: str) -> None:
         super().__init__(text)
@@ -39,7 +39,7 @@ class Refusal(Exception):  # noqa: N818 - not an error of ours: it becomes an an
 
 
 class Operations(ABC):
-    """The operations that both dialects have, and how they answer alike."""
+    """The operations of both dialects, and what they have in common."""
 
     def __init__(self, held: HeldRows) -> None:
         self.held = held
@@ -51,7 +51,7 @@ class Operations(ABC):
         }
 
     def answer(self, path: str, query: Query) -> Answer:
-        """Answer a request, or raise a `Refusal`."""
+        """Return the answer to a request, or raise a `Refusal`."""
         operation = self.operations.get(path.removeprefix("/api/v3/"))
         if operation is None or not path.startswith("/api/v3/"):
             raise Refusal(HTTPStatus.NOT_FOUND, f"Cannot GET {path[:200]}")
@@ -59,19 +59,19 @@ class Operations(ABC):
 
     @abstractmethod
     def account_states(self, query: Query) -> Answer:
-        """Answer with accounts as they are now."""
+        """Return the present states of accounts."""
 
     @abstractmethod
     def masterchain_block_shards(self, query: Query) -> Answer:
-        """Answer with what a masterchain block commits."""
+        """Return what a masterchain block commits."""
 
     @abstractmethod
     def transactions_by_masterchain_block(self, query: Query) -> Answer:
-        """Answer with the transactions that a masterchain block commits."""
+        """Return the transactions that a masterchain block commits."""
 
     def masterchain_info(self, query: Query) -> Answer:  # noqa: ARG002
-        """Answer with the first and the last masterchain block."""
-        # Without any, the block 0 of every network stands for both.
+        """Return the first and the last masterchain block."""
+        # If the store holds no blocks, block 0, which every network has, is both.
         runs = self.held.runs() or (range(1),)
         return {
             "last": self._masterchain_block(runs[-1][-1]),
@@ -112,10 +112,10 @@ class Operations(ABC):
 
 
 class Specification(Operations):
-    """As specified. Where the specification leaves it open, anything odd is refused."""
+    """As specified. Where the specification leaves it open, unusual parameters are refused."""
 
     def account_states(self, query: Query) -> Answer:
-        """Answer with accounts in the order asked."""
+        """Return accounts in the order of the addresses."""
         texts = query.get("address", [])
         if not 1 <= len(texts) <= MOST_ADDRESSES:
             raise _unprocessable(f"address must be given 1 to {MOST_ADDRESSES} times")
@@ -127,7 +127,7 @@ class Specification(Operations):
         return self._accounts(addresses, query, include_boc=include_boc, limit=MOST_ADDRESSES)
 
     def masterchain_block_shards(self, query: Query) -> Answer:
-        """Answer with a page of transactions, by (lt, account)."""
+        """Return a page of transactions, ordered by (lt, account)."""
         seqno = _whole(query, "seqno", 0)
         limit = _whole(query, "limit", 1, MOST_ROWS, default=ROWS)
         offset = _whole(query, "offset", 0, default=0)
@@ -147,7 +147,7 @@ class Service(Operations):
         self.operations["masterchainBlockShardState"] = self.masterchain_block_shard_state
 
     def account_states(self, query: Query) -> Answer:
-        """Answer with at most 1000 accounts, and with any where no address is given."""
+        """Return at most 1000 accounts; if the address is empty, any accounts."""
         if "address" not in query:
             raise _unprocessable("address of account is required")
         flag = query.get("include_boc", ["true"])[-1]
@@ -162,7 +162,7 @@ class Service(Operations):
         return self._accounts(addresses or None, query, include_boc=include_boc, limit=MOST_ROWS)
 
     def masterchain_block_shards(self, query: Query) -> Answer:
-        """Answer with a page of blocks; not found, if there is none on it."""
+        """Return a page of blocks; refuse an empty page with status 404."""
         page = _Page.read(query)
         blocks = page.of(
             self.held.blocks(_int32(_seqno(query))),
@@ -173,7 +173,7 @@ class Service(Operations):
         return {"blocks": [block.json for block in blocks]}
 
     def transactions_by_masterchain_block(self, query: Query) -> Answer:
-        """Answer with a page of transactions, newest first unless asked otherwise."""
+        """Return a page of transactions, by default the newest first."""
         page = _Page.read(query)
         seqno = _int32(_seqno(query))
         rows = self.held.transactions(seqno)
@@ -183,7 +183,7 @@ class Service(Operations):
         return self._transactions(chosen, query)
 
     def masterchain_block_shard_state(self, query: Query) -> Answer:
-        """Answer with the last block of every shard, the masterchain's included."""
+        """Return the last block of every shard, including the masterchain."""
         blocks = shard_state(self.held, _seqno(query))
         if not blocks:
             raise _not_found("blocks not found")
@@ -197,7 +197,7 @@ DIALECTS: Mapping[str, Callable[[HeldRows], Operations]] = {
 
 
 # ── errors ───────────────────────────────────────────────────────────────────────────────────────
-# None quotes a parameter: clients tell passing failures by words in the text.
+# No text quotes a parameter, because clients recognize temporary failures by the text.
 
 
 def _unprocessable(text: str) -> Refusal:
@@ -240,25 +240,25 @@ def _whole(
 
 
 def _addresses(text: str, index: int) -> list[str]:
-    """Read a value of `address`: one, or what commas separate; empty ones vanish."""
+    """Return the addresses in a value of `address`, separated by commas; drop empty ones."""
     return [_address(part, index) for part in text.split(",") if part]
 
 
 def _seqno(query: Query) -> int:
-    """Read `seqno`, 0 for what is no integer (fiber's QueryInt)."""
+    """Return `seqno`, 0 if it is not an integer (fiber's QueryInt)."""
     text = query.get("seqno", [""])[0]
     number = int(text) if _INTEGER.fullmatch(text) else 0
     return number if -(2**63) <= number < 2**63 else 0
 
 
 def _int32(number: int) -> int:
-    """Convert as Go does, by dropping bits: 2^32 + 1 is the seqno 1."""
+    """Convert to int32 as Go does, by dropping bits: 2^32 + 1 becomes the seqno 1."""
     return (number + 2**31) % 2**32 - 2**31
 
 
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """Which rows are asked for, and in which order."""
+    """The rows of a page, and their order."""
 
     limit: int
     offset: int
@@ -266,7 +266,7 @@ class _Page:
 
     @classmethod
     def read(cls, query: Query) -> Self:
-        """Read limit, offset and sort; an empty number is 0."""
+        """Return the page that limit, offset and sort describe; an empty number is 0."""
         numbers = {"limit": ROWS, "offset": 0}
         for name in numbers.keys() & query.keys():
             text = query[name][-1] or "0"
@@ -279,7 +279,7 @@ class _Page:
     def of(
         self, rows: Sequence[T], key: Callable[[T, int], Any], *, default: str | None = None
     ) -> Sequence[T]:
-        """Sort by `key`, which is given 1 for ascending and -1 for descending, and cut."""
+        """Return the rows of the page, sorted by `key(row, sign)`; the sign is -1 for "desc"."""
         if self.limit > MOST_ROWS:
             text = f"limit is not allowed: {self.limit} > {MOST_ROWS}"
             raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, text)

@@ -1,8 +1,9 @@
-"""Rows of a store as JSON, kept in memory for a while.
+"""Rows that a store holds, as JSON, cached in memory.
 
-Encoding has a fixed cost of some ten milliseconds however few the rows, and a file of the store
-covers a hundred masterchain blocks: so both go by parts of many masterchain blocks, and the last
-few stay. What is committed never changes; what else may, is told by the time of its folder.
+Encoding takes at least ten milliseconds, even for few rows, and a file of the store covers a
+hundred masterchain blocks. So many masterchain blocks are read and encoded together, and the last
+few results are cached. Committed blocks never change. For everything else, the modification time
+of the folder shows whether it has changed.
 """
 
 from __future__ import annotations
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from tonframes.store import Store
     from tonframes.wire.kinds import Dialect
 
-#: Transactions that are encoded at once, at some 5 kB each; and how many such parts stay.
+#: Transactions that are encoded together, about 5 kB each; and number of such parts cached.
 ROWS, PARTS = 1000, 16
-#: Files of which tables, or all blocks, stay.
+#: Number of files of which the tables, or all blocks, are cached.
 FILES = 4
 
 _BOCS = {"code_boc", "data_boc"}
@@ -41,7 +42,17 @@ _ORDER = [(column, "ascending") for column in schema.TRANSACTIONS.order]
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A transaction, and the addresses that it and its messages name (None among them)."""
+    """A transaction as JSON.
+
+    Attributes
+    ----------
+    lt, account
+        Its key within a masterchain block.
+    named
+        The addresses that it and its messages name; may include None.
+    json
+        The row.
+    """
 
     lt: int
     account: str
@@ -51,7 +62,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block; `parents` is the JSON text of `prev_blocks`."""
+    """A block as JSON; `parents` is the JSON text of `prev_blocks`."""
 
     workchain: int
     shard: int
@@ -62,10 +73,10 @@ class Block:
 
 
 class HeldRows:
-    """What a store holds, in the spelling of a dialect.
+    """The rows that a store holds, as JSON in a dialect.
 
-    Threads share it. They take turns: of several that ask for the same part, one encodes it, and
-    encoding holds the interpreter anyway.
+    Threads may share it. A lock lets one thread encode at a time: several threads often need the
+    same part, and encoding holds the interpreter lock anyway.
     """
 
     def __init__(self, store: Store, dialect: Dialect) -> None:
@@ -82,18 +93,18 @@ class HeldRows:
         self._entries = lru_cache(2)(self._read_entries)
 
     def runs(self) -> Sequence[range]:
-        """List the ranges of masterchain seqnos that are committed, in order."""
+        """Return the committed ranges of masterchain seqnos, in order."""
         with self._turn:
             return self._runs(self._changed("transactions"))
 
     def run(self, seqno: int) -> range | None:
-        """Find the committed range with this masterchain seqno."""
+        """Return the committed range with this masterchain seqno, None if there is none."""
         runs = self.runs()
         i = bisect_right(runs, seqno, key=lambda run: run.start)
         return runs[i - 1] if i and seqno in runs[i - 1] else None
 
     def transactions(self, seqno: int) -> Sequence[Transaction] | None:
-        """Give the transactions of a masterchain block by (lt, account); None if it is not held."""
+        """Return the transactions of a masterchain block in order; None if it is not held."""
         run = self.run(seqno)
         if run is None:
             return None
@@ -102,7 +113,7 @@ class HeldRows:
             return self._part(run, part)[seqno]
 
     def blocks(self, seqno: int) -> Sequence[Block]:
-        """Give the blocks that a masterchain block commits, itself included, if they are held."""
+        """Return the blocks that a masterchain block commits, itself included, if they are held."""
         run = self.run(seqno)
         if run is None:
             return ()
@@ -112,38 +123,38 @@ class HeldRows:
     def accounts(
         self, addresses: Iterable[str] | None, *, include_boc: bool, limit: int | None = None
     ) -> dict[str, msgspec.Raw]:
-        """Give the accounts that are known, of these addresses (None is all), by address."""
+        """Return the accounts that are held, of these addresses (None is all), by address."""
         with self._turn:
-            rows, place = self._accounts(self._changed("accounts"))
-        known = (address for address in addresses or place if address in place)
-        chosen = list(islice(dict.fromkeys(known), limit))
-        indices = pa.array([place[address] for address in chosen], pa.int64())
+            rows, position = self._accounts(self._changed("accounts"))
+        held = (address for address in addresses or position if address in position)
+        chosen = list(islice(dict.fromkeys(held), limit))
+        indices = pa.array([position[address] for address in chosen], pa.int64())
         columns = {
             name: column.take(indices)
             for name, column in zip(rows.column_names, rows.columns, strict=True)
             if include_boc or name not in _BOCS
         }
-        shown = fit(schema.ACCOUNTS, columns, len(chosen))
+        selected = fit(schema.ACCOUNTS, columns, len(chosen))
         return dict(
-            zip(chosen, encode.encode_rows(schema.ACCOUNTS, shown, self.dialect), strict=True)
+            zip(chosen, encode.encode_rows(schema.ACCOUNTS, selected, self.dialect), strict=True)
         )
 
     def entries(self, table: str, addresses: Iterable[str | None]) -> dict[str, msgspec.Raw]:
-        """Give the newest entries of the address book, or of the metadata, for these addresses."""
+        """Return the newest entries of the address book or the metadata for these addresses."""
         with self._turn:
-            known = self._entries(table, self._changed(table))
-        return {name: known[name] for name in addresses if name is not None and name in known}
+            entries = self._entries(table, self._changed(table))
+        return {name: entries[name] for name in addresses if name is not None and name in entries}
 
-    # ── read and encoded once ────────────────────────────────────────────────────────────────────
+    # ── cached ───────────────────────────────────────────────────────────────────────────────────
 
     def _changed(self, name: str) -> int:
-        """When files last came or went."""
+        """Return when files were last added or removed."""
         try:
             return (self._store.path / name).stat().st_mtime_ns
-        except FileNotFoundError:  # a copy of the store may lack its empty folders
+        except FileNotFoundError:  # a copy of a store may lack empty folders
             return 0
 
-    def _list_runs(self, changed: int) -> Sequence[range]:  # noqa: ARG002 - the key
+    def _list_runs(self, changed: int) -> Sequence[range]:  # noqa: ARG002 - key of the cache
         return sorted(self._store.files("transactions"), key=lambda run: run.start)
 
     def _read_tables(self, run: range) -> tuple[pa.Table, pa.Table]:
@@ -151,7 +162,7 @@ class HeldRows:
         return transactions, self._store.read("messages", [run])
 
     def _find_cuts(self, run: range) -> Sequence[range]:
-        """Cut a range where every so many transactions begin."""
+        """Split a range into parts of about `ROWS` transactions."""
         transactions, _ = self._tables(run)
         before = np.searchsorted(transactions["mc_block_seqno"].to_numpy(), np.array(run))
         starts = [run.start + int(i) for i in np.flatnonzero(np.diff(before // ROWS)) + 1]

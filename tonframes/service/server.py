@@ -1,8 +1,9 @@
-"""HTTP/1.1 on sockets of the standard library, made quick and hard to hurt.
+"""HTTP/1.1 with the standard library's `http.server`, made fast and robust.
 
-The defaults of `http.server` are neither: it sends headers and body in packets of their own, which
-Nagle's algorithm and delayed acknowledgements turn into 23 answers per second; it waits for ever
-for a request, starts any number of threads, and answers whatever web site makes a browser ask.
+By default `http.server` is slow and easy to block. It sends headers and content in separate
+packets, which Nagle's algorithm and delayed acknowledgements limit to 23 answers per second. It
+waits for a request without a timeout, starts any number of threads, and answers requests that a
+web site makes a browser send.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ if TYPE_CHECKING:
 
     from tonframes.service.dialects import Answer, Query
 
-#: Bytes of a request line at most: 1024 addresses take 79 kB.
+#: Longest request line, in bytes: 1024 addresses take 79 kB.
 LONGEST_LINE = 128 * 2**10
-#: Connections at most, each with a thread; more wait in the system's queue.
+#: Most connections, each with a thread; further ones wait in the system's queue.
 MOST_CONNECTIONS = 256
-#: Seconds that a connection may pause.
+#: Longest pause of a connection, in seconds.
 TIMEOUT = 30
-#: Seconds and bytes to read after the last answer on a connection.
+#: Most seconds and bytes to read after the last answer on a connection.
 LINGER, LINGER_BYTES = 0.5, 2**20
 
 _HEADERS = {"x_no_address_book": "X-No-Address-Book", "x_no_metadata": "X-No-Metadata"}
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on an address and passes on what is asked.
+    """Listens on an address, and passes requests to a function.
 
     Parameters
     ----------
     host, port
-        Where to listen; port 0 is any.
+        Address and port to listen on; port 0 is any free port.
     answer
-        Turns a path and its query into an object for JSON, or raises a `Refusal`.
+        Turns a path and its query into an object to encode as JSON, or raises a `Refusal`.
     """
 
     daemon_threads = True
@@ -59,8 +60,8 @@ class Server(ThreadingHTTPServer):
         self.answer = answer
         self.address_family = socket.AF_INET6 if ":" in host else socket.AF_INET
         name = f"[{host}]" if ":" in host else host
-        # A web site may give its own name this computer's address, and then a browser lets it
-        # read the answers (DNS rebinding); the name in `Host` gives it away.
+        # DNS rebinding: a web site may resolve its own name to this computer's address, and then a
+        # browser lets it read the answers. The header `Host` contains the name of the web site.
         local = {name.lower(), "127.0.0.1", "localhost", "[::1]"}
         self._names = local if _is_loopback(host) else None
         self._changed = Condition()
@@ -70,17 +71,18 @@ class Server(ThreadingHTTPServer):
             super().__init__((host, port), _Handler)
         except OSError as error:
             raise OSError(
-                error.errno, f"cannot listen on {name}:{port} ({error.strerror}); port 0 is any"
+                error.errno,
+                f"cannot listen on {name}:{port} ({error.strerror}); port 0 is any free port",
             ) from None
         self.url = f"http://{name}:{self.server_port}"
 
     def server_bind(self) -> None:
-        """Bind without looking up the host's name, which may take seconds and is not needed."""
+        """Bind without a look-up of the host's name, which may take seconds and is not needed."""
         TCPServer.server_bind(self)
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
 
     def admits(self, host: str) -> bool:
-        """Tell whether a `Host` header names this server."""
+        """Return whether a `Host` header names this server."""
         name, colon, port = host.rpartition(":")
         return self._names is None or (name if colon and port.isdecimal() else host) in self._names
 
@@ -98,7 +100,7 @@ class Server(ThreadingHTTPServer):
             self._changed.wait_for(lambda: not self._connections, timeout=LINGER)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection once there is room for it."""
+        """Start a thread for a connection, once fewer than `MOST_CONNECTIONS` are open."""
         with self._changed:
             self._changed.wait_for(
                 lambda: self._stopping or len(self._connections) < MOST_CONNECTIONS
@@ -110,9 +112,9 @@ class Server(ThreadingHTTPServer):
             super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Close a connection so that the last answer arrives.
+        """Close a connection in such a way that the last answer arrives.
 
-        Closing with unread bytes sends a reset, at which the client may drop the answer
+        Closing with unread bytes sends a reset, after which the client may lose the answer
         (RFC 9112, 9.6).
         """
         with suppress(OSError):
@@ -127,24 +129,24 @@ class Server(ThreadingHTTPServer):
             self._changed.notify_all()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Print a traceback, but not of clients that went away."""
+        """Print a traceback, unless the client closed the connection."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
-    """Reads the requests of one connection and writes the answers."""
+    """Reads the requests of one connection, and writes the answers."""
 
     server: Server
     protocol_version = "HTTP/1.1"
-    default_request_version = "HTTP/1.0"  # so that errors about the request line have a status
+    default_request_version = "HTTP/1.0"  # so that answers about a bad request line have a status
     server_version, sys_version = "tonframes", ""
     timeout = TIMEOUT
     wbufsize = -1
     disable_nagle_algorithm = True
 
     def handle_one_request(self) -> None:
-        """Do as the base class, but with longer request lines and with 408 for half a request."""
+        """As the base class, but allow longer request lines, and answer 408 to half a request."""
         self.requestline = self.request_version = self.command = ""
         try:
             self.raw_requestline = self.rfile.readline(LONGEST_LINE + 1)
@@ -174,7 +176,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_error(HTTPStatus.METHOD_NOT_ALLOWED)
             return
         if "Content-Length" in self.headers or "Transfer-Encoding" in self.headers:
-            self.close_connection = True  # the body is not read
+            self.close_connection = True  # the content of the request is not read
         path, _, text = self.path.partition("?")
         query = parse_qs(text, keep_blank_values=True)
         for name, header in _HEADERS.items():
@@ -189,25 +191,25 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(status, answer)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
-        """Refuse and close; in the words of the base class, but as JSON."""
+        """Send an error as JSON, with the text of the base class, and close the connection."""
         self.close_connection = True
         self._send(code, {"error": (message or HTTPStatus(code).phrase)[:200]})
 
     def _send(self, status: int, answer: Mapping[str, Any]) -> None:
-        body = msgspec.json.encode(answer)
+        content = msgspec.json.encode(answer)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Content-Length", str(len(content)))
         if status == HTTPStatus.METHOD_NOT_ALLOWED:
             self.send_header("Allow", "GET, HEAD")
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
         if self.command != "HEAD":
-            self.wfile.write(body)
+            self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class
-        """Keep no log."""
+        """Log nothing."""
 
 
 def _is_loopback(host: str) -> bool:

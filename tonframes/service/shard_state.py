@@ -1,4 +1,4 @@
-"""Which block of each shard is the last one as of a masterchain block."""
+"""Find the tips: the last block of each shard as of a masterchain block."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ if TYPE_CHECKING:
 MASTERCHAIN, BASECHAIN = -1, 0
 #: The shard of a whole workchain.
 WHOLE = -(2**63)
-#: Masterchain blocks that are looked through in each direction. No shard is silent for as long:
-#: after 8 of them its validators make an empty block.
+#: Masterchain blocks that are searched in each direction. That is enough: a shard has a block at
+#: least every 8 masterchain blocks, as its validators make an empty one.
 REACH = 100
 
 _refs = msgspec.json.Decoder(list[schema.BLOCK_REF.struct] | None).decode  # type: ignore[name-defined]
 
 
 def shard_state(held: HeldRows, seqno: int) -> list[Block]:
-    """Find the last block of each shard, as far as the store's blocks tell.
+    """Return the last block of each shard, as far as the store's blocks show it.
 
-    A shard that has no new block with `seqno` is found by looking back. Where the store does not
-    reach back so far, the parents of the blocks that follow are the last ones: so the state before
-    the first masterchain block of a store is known as well.
+    If `seqno` commits no new block of a shard, earlier masterchain blocks are searched. If the
+    store does not hold them, the parents of later blocks are the tips. So the state before the
+    first masterchain block of a store is known as well.
     """
     tips = _Tips()
     for before in range(seqno, seqno - REACH, -1):
         if tips.complete or held.run(before) is None:
             break
-        # Of blocks with common accounts, the later one has the higher seqno.
-        tips.take(sorted(held.blocks(before), key=lambda block: -block.seqno))
+        # Of two blocks with common accounts, the later one has the higher seqno.
+        tips.add(sorted(held.blocks(before), key=lambda block: -block.seqno))
     for after in range(seqno + 1, seqno + 1 + REACH):
         if tips.complete or held.run(after) is None:
             break
         for block in sorted(held.blocks(after), key=lambda block: block.seqno):
-            tips.take(_parents(block, seqno, held.dialect))
+            tips.add(_parents(block, seqno, held.dialect))
     return sorted(tips.blocks, key=lambda block: (block.workchain, block.shard, block.seqno))
 
 
 class _Tips:
-    """Blocks, each with accounts that none of those taken before has."""
+    """Blocks, each with some accounts that no block added before has."""
 
     def __init__(self) -> None:
         self.blocks: list[Block] = []
@@ -60,7 +60,7 @@ class _Tips:
     def complete(self) -> bool:
         return not any(self._left.values())
 
-    def take(self, blocks: Iterable[Block]) -> None:
+    def add(self, blocks: Iterable[Block]) -> None:
         for block in blocks:
             left = self._left.setdefault(block.workchain, [_accounts(WHOLE)])
             rest = list(subtract(left, [_accounts(block.shard)]))
@@ -70,20 +70,21 @@ class _Tips:
 
 
 def _accounts(shard: int) -> range:
-    """Give the first 64 bits that accounts of a shard may have; its id is a prefix, 1 and zeros."""
+    """Return the first 64 bits of a shard's accounts; its id is a prefix, a bit 1 and zeros."""
     tagged = shard % 2**64
     half = tagged & -tagged
     return range(tagged - half, tagged + half)
 
 
 def _parents(block: Block, seqno: int, dialect: Dialect) -> Sequence[Block]:
-    """Give the blocks that a block follows; nothing is known of them but what they are called."""
+    """Return the parents of a block; only their workchain, shard and seqno are known."""
     refs = _refs(block.parents or "null") or ()
     shards = SHARD.decode([ref.shard for ref in refs]).to_pylist()
     parents = []
     for ref, shard in zip(refs, shards, strict=True):
         named = reference(ref.workchain, shard, ref.seqno, dialect)
-        # The masterchain block that commits it is `seqno` or one before; a block must name one.
+        # A block must name the masterchain block that commits it. It is `seqno` or an earlier one
+        # that is not known.
         committed = reference(MASTERCHAIN, WHOLE, seqno, dialect)
         json = msgspec.json.encode({**named, "masterchain_block_ref": committed})
         parents.append(Block(ref.workchain, shard, ref.seqno, None, None, msgspec.Raw(json)))
@@ -91,6 +92,6 @@ def _parents(block: Block, seqno: int, dialect: Dialect) -> Sequence[Block]:
 
 
 def reference(workchain: int, shard: int, seqno: int, dialect: Dialect) -> dict[str, int | str]:
-    """Name a block in the spelling of a dialect."""
+    """Return the reference to a block, as a dialect writes it."""
     [text] = SHARD.encode(pa.array([shard]), dialect)
     return {"workchain": workchain, "shard": text, "seqno": seqno}

@@ -18,13 +18,13 @@ last and is the commit of its range, and the first to go when one is set aside.
 
 The rooms, from what is asked for down to bytes::
 
-    reading     Blocks and Accounts as views of a store
-    store       more is committed, damaged files leave
-    damage      files that are no longer what was written: found, and set aside
-    contents    what is held: ranges of seqnos, and snapshots
-    files       one file: written whole or not at all, read with its checksums
+    views       Blocks and Accounts as views of a store
+    store       write to a store, and set damaged files aside
+    reader      read what is held: ranges of seqnos, and snapshots
+    damage      find damaged files, and set them aside
+    files       one file: written completely or not at all, read with its checksums
     locks       one writer at a time
-    rows        what a table says, as a hash; rows of some seqnos
+    digest      the hash of a table's content; the rows of some seqnos
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract

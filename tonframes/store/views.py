@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes.addresses import to_raw
-from tonframes.errors import MissingError, shorten, warn
+from tonframes.errors import MissingError, warn
 from tonframes.frames import Accounts, Blocks
+from tonframes.moments import parse_moment
 from tonframes.seqnos import checked, meeting, spell, subtract
 from tonframes.store.digest import within
 from tonframes.store.reader import Reader, chosen_of
@@ -20,6 +20,7 @@ from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from datetime import datetime
     from os import PathLike
 
     from tonframes.store.files import Footer, Kept
@@ -163,7 +164,7 @@ def read_accounts(
     path: str | PathLike[str],
     addresses: Iterable[str] | None = None,
     *,
-    as_of: datetime | None = None,
+    as_of: datetime | str | None = None,
 ) -> Accounts:
     """Read account states from a store; never touches the network.
 
@@ -174,7 +175,8 @@ def read_accounts(
     addresses
         Accounts in any form, which is also the order of the rows; None is all that are there.
     as_of
-        A moment (with its time zone): the newest state fetched until then; None is now.
+        Read the newest state fetched until this moment: a datetime with a time zone, or text (in
+        UTC if it names no time zone). None is now.
 
     Returns
     -------
@@ -197,11 +199,8 @@ def read_accounts(
     store.check()
     if isinstance(addresses, str | bytes):
         raise TypeError("addresses is a list of addresses: put a single one into a list")
-    if as_of is not None and not isinstance(as_of, datetime):
-        raise TypeError(f"as_of is a datetime with a time zone, not {shorten(as_of)}")
-    if as_of is not None and as_of.tzinfo is None:
-        raise ValueError(f"as_of must have a time zone: {as_of.isoformat()} may mean any")
-    accounts = store.snapshot("accounts", as_of=as_of)
+    moment = None if as_of is None else parse_moment(as_of, "as_of")
+    accounts = store.snapshot("accounts", as_of=moment)
     if addresses is not None:
         asked = list(dict.fromkeys(to_raw(address) for address in addresses))
         place = {address: i for i, address in enumerate(accounts["address"].to_pylist())}
@@ -215,8 +214,8 @@ def read_accounts(
     return Accounts(
         {
             "accounts": accounts,
-            "address_book": store.snapshot("address_book", as_of=as_of),
-            "metadata": store.snapshot("metadata", as_of=as_of),
+            "address_book": store.snapshot("address_book", as_of=moment),
+            "metadata": store.snapshot("metadata", as_of=moment),
         },
         source=str(store.path),
     )

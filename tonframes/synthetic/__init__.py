@@ -1,42 +1,47 @@
-"""A made-up chain that obeys the rules of the real one: to test with, to teach with, to time with.
+"""A synthetic chain that follows the rules of the real one, for tests, examples and benchmarks.
 
-`synthetic_blocks` makes bodies of consecutive masterchain blocks as the deployed service would
-answer, `Chain` in addition the states of accounts in between. The same seed makes the same chain.
-Its network has the made-up id -217 (mainnet is -239, testnet -3): nothing of it is real, and no
-store mixes it with what is.
+`synthetic_blocks` makes consecutive masterchain blocks as the deployed service would answer;
+`Chain` also shows the states of the accounts after each of them. The same seed makes the same
+chain. Its network has the id -217, which no real network has (mainnet is -239, testnet -3), so no
+store mixes it with real data.
 
-What holds of every body, exactly:
+These rules hold exactly:
 
-- fees: the identity of `total_fees`, the split of forwarding fees, computed from the real cells of
-  each message, the price of gas and the gas that a value buys, fines, bounces, storage;
-- money: an account has what it had, plus what came, less what went and the fees;
-- logical time, the chain of each account's transactions and states, the chain of each shard's
-  blocks through splits and merges, and every account in its shard;
-- a message is the same on both ends, and its hashes are those of its cells. Hashes of transactions,
-  blocks and states are made up: these cells are not built.
+- fees: the identity of `total_fees`; the split of forwarding fees, computed from the real cells of
+  each message; the price of gas and the gas that a value buys; fines, bounces, storage;
+- money: the balance of an account is its old balance, plus what it received, minus what it sent
+  and the fees;
+- logical time; the chain of the transactions and states of each account; the chain of the blocks
+  of each shard through splits and merges; every account is in its shard;
+- a message is the same on both ends, and its hashes are the hashes of its cells. Hashes of
+  transactions, blocks and states are made up, because these cells are not built.
 
-Prices are those of the chain's time (`start`), by default after the change of April 2026.
+Prices are those at the time of the chain (`start`), by default those after the change of April
+2026.
 
-Every rare case occurs within 120 blocks of the default size, and within a few of 1000 transactions,
-but for splits and merges, which take blocks (first split in block 26, first merge in block 74):
+Every rare case occurs within 120 blocks of the default size, or within a few blocks of 1000
+transactions. Only splits and merges need more blocks (the first split is in block 26, the first
+merge in block 74):
 
-- external messages in and out; tick and tock of special accounts, with gas fees and gas used
-  exchanged as today's service shows them (config contract) and not (elector);
+- external messages in and out; tick and tock transactions of special accounts, with gas fees and
+  gas used exchanged as in today's service (config contract) and not exchanged (elector);
 - compute phases skipped for `no_state`, `bad_state`, `no_gas`, `suspended`; failed with exit codes
-  of the virtual machine (2, 4, 5, 9, and -14 with `exit_arg`), of contracts (33, 134, 406, 705,
-  707, 709, 65535); COMMIT before a throw, so that exit code 7 comes with success;
+  of the virtual machine (2, 4, 5, 9, and -14 with `exit_arg`) and of contracts (33, 134, 406, 705,
+  707, 709, 65535); COMMIT before a throw, which gives exit code 7 with success;
 - action phases failed with 33, 34, 36, 37 (`no_funds`), 50, with and without a fine; skipped
   actions;
-- bounces `ok` and `nofunds`, and what the sender makes of the bounced message;
-- accounts deployed from nothing and from uninit, by internal and external messages; frozen by
-  debt; deleted by debt or at their own wish, with `nonexist` or `uninit` at the end; owing storage
-  fees;
-- an empty credit phase, and none; several transactions of an account in one block, with the states
-  between known by hash only; amounts of 19 digits; masterchain prices on either end;
-- jetton and NFT transfers, comments with emoji, markup and formulas, in each form of `decoded`;
+- bounces `ok` and `nofunds`, and the transactions of the senders that receive them;
+- accounts deployed from nonexist and from uninit, by internal and external messages; frozen because
+  of debt; deleted because of debt or by their own code, ending as `nonexist` or `uninit`; with
+  storage debt;
+- an empty credit phase, and a missing one; several transactions of one account in one block, where
+  the service shows only hashes of the states in between; amounts of 19 digits; masterchain prices
+  for the sender or the receiver;
+- jetton and NFT transfers; comments with emoji, markup and formulas, in every form of `decoded`;
   bodies without opcode.
 
-Not made: IHR, extra currencies, libraries, split and merge transactions, key blocks, unfreezing.
+Not included: IHR, extra currencies, libraries, split and merge transactions, key blocks,
+unfreezing.
 """
 
 from tonframes.synthetic.chain import Chain, synthetic_blocks

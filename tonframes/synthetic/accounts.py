@@ -1,4 +1,4 @@
-"""Accounts of the synthetic chain: what they hold, run and owe, and how the service shows them."""
+"""Accounts of the synthetic chain: balance, contract and debt, and how the service shows them."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 from tonframes.bodies.cells import Cell, usage
+from tonframes.synthetic.contracts import with_code
 from tonframes.synthetic.messages import base64, workchain_of
 
 if TYPE_CHECKING:
     from tonframes.synthetic.contracts import Contract
     from tonframes.synthetic.messages import StateInit
 
-#: Hash of the state of an account that is not there: the cell `account_none$0`.
+#: Hash of the state of an account that does not exist: the cell `account_none$0`.
 NO_STATE = base64(Cell(0, 1).hash)
 NO_TRANSACTION = base64(bytes(32))
 
 
 def digest(*content: object) -> str:
-    """Hash some content: stands for the hash of a cell that this chain does not build."""
+    """Hash some content, in place of a cell that this chain does not build."""
     return base64(sha256(repr(content).encode()).digest())
 
 
@@ -30,17 +31,17 @@ class Account:
     Attributes
     ----------
     contract
-        What it runs when active.
+        The contract that it runs when active.
     memory
-        What the contract keeps between messages; its data cell is made of it.
+        What the contract stores; its data cell is made from this.
     due
-        Storage fees owed (`due_payment`).
+        Storage debt (`due_payment`).
     last_paid
-        Unix second up to which storage is paid; 0 for special accounts, which pay none.
+        Unix second until which storage is paid; 0 for special accounts, which pay no storage.
     end_lt
         Logical time after the last transaction and its messages.
     interfaces, domain
-        What the address book says.
+        Shown in the address book.
     """
 
     address: str
@@ -79,11 +80,11 @@ class Account:
         return self.contract.code if self.status == "active" and self.contract else None
 
     def remember(self, memory: dict[str, Any]) -> None:
-        """Replace what the contract keeps."""
+        """Replace what the contract stores."""
         self.memory, self._data = memory, None
 
     def storage(self) -> tuple[int, int]:
-        """Cells and bits that storage is charged for: the root, the code and the data."""
+        """Count the cells and bits that storage is charged for: the root, the code and the data."""
         cells, bits = 1, 64 + 4 + 8 * ((self.balance.bit_length() + 7) // 8) + 3
         if self.code is not None and self.data is not None:
             below = usage(self.code, self.data)
@@ -92,7 +93,7 @@ class Account:
 
     @property
     def hash(self) -> str:
-        """Hash of the present state."""
+        """Hash of the current state."""
         if self._hash is None:
             if self.status == "nonexist":
                 self._hash = NO_STATE
@@ -104,26 +105,26 @@ class Account:
         return self._hash
 
     def activate(self, init: StateInit) -> None:
-        """Become the contract that a StateInit describes."""
-        self.status, self.contract = "active", init.contract
+        """Make the account active with an initial state."""
+        self.status, self.contract = "active", with_code(init.code)
         self.remember(init.memory)
 
     def freeze(self) -> None:
-        """Keep nothing of the contract but a hash, as accounts in debt do."""
+        """Keep only a hash of the contract, as accounts in debt do."""
         self.frozen_hash = digest("frozen", self.address, self.data and self.data.hash)
         self.status = "frozen"
 
     def delete(self) -> None:
-        """Be no more; what the account held is dealt with by the caller."""
+        """Delete the account. The caller handles its balance."""
         self.status, self.contract, self.frozen_hash, self.due = "nonexist", None, None, 0
 
     def touch(self) -> None:
-        """Forget the hash, as something of the state has changed."""
+        """Drop the cached hash after a change of the state."""
         self._hash = None
 
     def snapshot(self) -> dict[str, Any]:
-        """Show the state as it stands beside a transaction."""
-        if self.status == "nonexist":  # the service keeps no row for it
+        """Return the state as the service shows it with a transaction."""
+        if self.status == "nonexist":  # the service has no row for it
             return hidden(self.hash)
         return {
             "hash": self.hash,
@@ -136,7 +137,7 @@ class Account:
         }
 
     def record(self, *, include_boc: bool) -> dict[str, Any]:
-        """Show the state as the accountStates operation does."""
+        """Return the state as the accountStates operation shows it."""
         active = self.status == "active" and self.contract is not None
         shown: dict[str, Any] = {
             "address": self.address,
@@ -162,15 +163,15 @@ class Account:
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """Names of the interfaces its contract has."""
+        """Names of the interfaces of its contract."""
         return self.contract.interfaces if self.contract else ()
 
 
 def hidden(state_hash: str) -> dict[str, Any]:
-    """Show a state of which the service has the hash only.
+    """Return a state of which the service has only the hash.
 
-    It keeps one state per account and block (ton-indexer, DataParser.cpp): those in between several
-    transactions of one account are not there.
+    The service keeps one state per account and block (ton-indexer, DataParser.cpp). Between several
+    transactions of one account in a block, the states are missing.
     """
     blank = dict.fromkeys(("balance", "extra_currencies", "account_status", "frozen_hash"))
     return {"hash": state_hash, **blank, "data_hash": None, "code_hash": None}

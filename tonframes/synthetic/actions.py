@@ -1,4 +1,4 @@
-"""The action phase: messages are paid for and sent, one after another.
+"""The action phase: pay for the messages of a contract and send them, one after another.
 
 Source: `prepare_action_phase` and `try_action_send_msg` of transaction.cpp in the TON monorepo.
 """
@@ -23,7 +23,7 @@ SEPARATE_FEES, SKIP, BOUNCE, DESTROY, REST, EVERYTHING = 1, 2, 16, 32, 64, 128
 
 
 def action_phase(run: Run, outcome: Outcome) -> dict[str, Any]:
-    """Do what the contract asks for; unless all of it succeeds, only a fine is charged."""
+    """Carry out the actions of the contract. If one fails, only a fine is charged."""
     account, spending = run.account, Spending(run)
     code, arg = spending.do(outcome.actions)
     if not code and outcome.cells >= TOO_MANY_CELLS:
@@ -43,8 +43,7 @@ def action_phase(run: Run, outcome: Outcome) -> dict[str, Any]:
     if deleted:
         run.deleted = True
         account.delete()
-    # Of a phase that failed, sums and counts of what had been prepared stay on record; they are
-    # not money.
+    # A phase that failed shows the sums and counts of what it had prepared. They were not paid.
     forwarding = spending.forwarding
     return {
         "success": run.acted,
@@ -65,7 +64,7 @@ def action_phase(run: Run, outcome: Outcome) -> dict[str, Any]:
 
 
 def _list_hash(actions: tuple[Send | None, ...]) -> str:
-    """Hash the list of actions as the cells it comes in, the last action outermost."""
+    """Hash the list of actions as its cells, with the last action outermost."""
     cell = Cell()
     for action in actions:
         if action is None:
@@ -76,18 +75,18 @@ def _list_hash(actions: tuple[Send | None, ...]) -> str:
 
 
 class Spending:
-    """The money of an action phase, and what it is spent on.
+    """The balance of an action phase, and what it is spent on.
 
     Attributes
     ----------
     balance
-        What the account has left.
+        The rest of the balance of the account.
     left
-        What is left of the incoming value, for mode 64.
+        The rest of the incoming value, for mode 64.
     collected, forwarding
-        Fees collected here, and forwarding fees in whole.
+        Fees collected in this transaction, and the whole forwarding fees.
     cells, bits
-        Size of the messages, roots included.
+        Size of the messages, including their root cells.
     """
 
     def __init__(self, run: Run) -> None:
@@ -98,10 +97,10 @@ class Spending:
         self.destroy = self.bounce = False
 
     def do(self, actions: tuple[Send | None, ...]) -> tuple[int, int]:
-        """Go through the actions; return the result code and the index of the failing one."""
+        """Carry out the actions; return the result code and the index of the action that failed."""
         if len(actions) >= TOO_MANY_ACTIONS:
             return TOO_LONG, TOO_MANY_ACTIONS
-        if None in actions:  # found when the list is read, before anything is done
+        if None in actions:  # found when the list is read, before any action
             return UNKNOWN_ACTION, actions.index(None)
         for index, send in enumerate(actions):
             code = self._send(send) if send else UNKNOWN_ACTION
@@ -113,7 +112,7 @@ class Spending:
         return 0, 0
 
     def _send(self, send: Send) -> int:
-        """Make one message and pay for it; return the result code."""
+        """Make one message and pay for it. Return the result code."""
         if send.destination is not None and workchain_of(send.destination) not in (0, -1):
             return BAD_DESTINATION
         run = self.run
@@ -128,7 +127,7 @@ class Spending:
         )
         prices = run.prices_to(send.destination)
         fee = run.forward_fee(message)
-        if send.destination is None:  # the whole fee is collected here
+        if send.destination is None:  # this transaction collects the whole fee
             value, cost, own = 0, fee, fee
         else:
             value, cost = self._value(send, fee)
@@ -149,7 +148,7 @@ class Spending:
         return 0
 
     def _value(self, send: Send, fee: int) -> tuple[int, int]:
-        """Tell what a message carries and what it costs the account, fees included."""
+        """Return the value of a message, and what the account pays for it including fees."""
         if send.mode & EVERYTHING:
             return self.balance - fee, self.balance
         value = send.value
@@ -160,7 +159,7 @@ class Spending:
         return (value, value + fee) if send.mode & SEPARATE_FEES else (value - fee, value)
 
     def _fine(self, send: Send, prices: Prices, cells: int) -> None:
-        """Charge for the work that a message made in vain (`collect_fine`)."""
+        """Charge for a message that could not be sent (`collect_fine`)."""
         if self.run.account.special:
             return
         each, funds = fine_per_cell(prices), self.balance

@@ -1,4 +1,4 @@
-"""Message bodies of the synthetic chain: the cells, and what the service makes of them.
+"""Message bodies of the synthetic chain: their cells, and how the service decodes them.
 
 Layouts: TEP-74 and TEP-89 (jettons), TEP-62 (NFT), `wallet/interact` of the TON documentation
 (comments, signed requests). The decoded form is the service's: TL-B constructors under `@type`,
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 OPCODE_BITS = 32
-#: Bytes of text that fit a cell behind an opcode; the rest follows in a chain of cells.
+#: Bytes of text that fit into a cell after the opcode; the rest follows in a chain of cells.
 TEXT_ROOM = 123
 SUBWALLET = 698_983_191
 
@@ -28,11 +28,11 @@ class Body:
     Attributes
     ----------
     cell
-        What is sent.
+        The body itself.
     decoded
-        What the service shows, None where it knows no such body.
+        The body as the service decodes it; None if the service does not know such a body.
     fields
-        What the contracts of this chain read, so that none of them must parse cells.
+        The content as the contracts of this chain read it, so that they need not parse cells.
     """
 
     cell: Cell
@@ -41,13 +41,13 @@ class Body:
 
     @property
     def opcode(self) -> int | None:
-        """The first 32 bits, None in shorter bodies."""
+        """The first 32 bits; None in a shorter body."""
         spare = self.cell.bits - OPCODE_BITS
         return self.cell.value >> spare if spare >= 0 else None
 
     @property
     def decoded_opcode(self) -> str | None:
-        """The service's name of the body, None for an empty one and for one it does not know."""
+        """The name that the service gives the body; None if it is empty or not known."""
         if self.opcode is None or self.decoded is None:
             return None
         name: str = self.decoded.get("@type") or self.decoded["type"]
@@ -84,14 +84,14 @@ def _text(text: str) -> Cell:
 
 
 def empty() -> Body:
-    """Nothing at all: a plain transfer."""
+    """Return the empty body of a plain transfer."""
     return Body(Cell(), {"@type": "empty_cell"})
 
 
 def comment(text: str, form: int = 0) -> Body:
-    """Text for the receiver, shown in one of the forms that versions of the service use.
+    """Write a comment, decoded in one of the forms that versions of the service use.
 
-    `form` chooses: 0 the newer `@type`, 1 the older `type`, 2 both, 3 nothing decoded.
+    `form` is 0 for the newer `@type`, 1 for the older `type`, 2 for both, 3 for not decoded.
     """
     newer, older = {"@type": "text_comment"}, {"type": "text_comment"}
     shown = {"comment": text}
@@ -100,18 +100,18 @@ def comment(text: str, form: int = 0) -> Body:
 
 
 def opaque(opcode: int, payload: int, bits: int, *refs: Cell) -> Body:
-    """Write a body that the service has no name for."""
+    """Write a body that the service does not know."""
     return Body(Cell(opcode << bits | payload, 32 + bits, refs))
 
 
 def excess(query: int) -> Body:
-    """Return what is left of the value (TEP-74 `excesses`)."""
+    """Write the body that returns the rest of the value (TEP-74 `excesses`)."""
     cell = Builder().uint(0xD53276DB, 32).uint(query, 64).cell()
     return Body(cell, {"@type": "excess", "query_id": str(query)}, {"query": query})
 
 
 def _payload(text: str | None) -> tuple[Cell, dict[str, Any]]:
-    """Write a forward payload, always in a cell of its own."""
+    """Write a forward payload, always in its own cell."""
     cell = _text(text) if text else Cell()
     value = {"@type": "text_comment", "text": text} if text else {"@type": "empty_cell"}
     return cell, {"@type": "second_from_either", "value": value}
@@ -120,7 +120,7 @@ def _payload(text: str | None) -> tuple[Cell, dict[str, Any]]:
 def jetton_transfer(
     query: int, amount: int, *, to: str, response: str, forward: int = 0, text: str | None = None
 ) -> Body:
-    """Ask one's jetton wallet to send jettons (TEP-74 `transfer`)."""
+    """Write the request to a jetton wallet to send jettons (TEP-74 `transfer`)."""
     payload, shown = _payload(text)
     cell = Builder().uint(0x0F8A7EA5, 32).uint(query, 64).coins(amount).address(to)
     cell.address(response).uint(0, 1).coins(forward).uint(1, 1).ref(payload)
@@ -147,7 +147,7 @@ def jetton_internal_transfer(
     forward: int = 0,
     text: str | None = None,
 ) -> Body:
-    """Move jettons from wallet to wallet (TEP-74 `internal_transfer`)."""
+    """Write the transfer from jetton wallet to jetton wallet (TEP-74 `internal_transfer`)."""
     payload, shown = _payload(text)
     cell = Builder().uint(0x178D4519, 32).uint(query, 64).coins(amount).address(sender)
     cell.address(response).coins(forward).uint(1, 1).ref(payload)
@@ -165,7 +165,7 @@ def jetton_internal_transfer(
 
 
 def jetton_notify(query: int, amount: int, sender: str | None, text: str | None) -> Body:
-    """Tell the owner that jettons have come (TEP-74 `transfer_notification`)."""
+    """Write the notice to the owner of received jettons (TEP-74 `transfer_notification`)."""
     payload, shown = _payload(text)
     cell = Builder().uint(0x7362D09C, 32).uint(query, 64).coins(amount).address(sender)
     decoded = {
@@ -179,7 +179,7 @@ def jetton_notify(query: int, amount: int, sender: str | None, text: str | None)
 
 
 def jetton_mint(query: int, amount: int, to: str) -> Body:
-    """Ask a jetton master for new jettons, as its administrator."""
+    """Write the request of an administrator to a jetton master to mint jettons."""
     cell = Builder().uint(0x642B7D07, 32).uint(query, 64).address(to).coins(amount).cell()
     decoded = {
         "@type": "jetton_mint",
@@ -191,7 +191,7 @@ def jetton_mint(query: int, amount: int, to: str) -> Body:
 
 
 def nft_transfer(query: int, new_owner: str, response: str, forward: int) -> Body:
-    """Ask an NFT to change hands (TEP-62 `transfer`)."""
+    """Write the request to an NFT to change its owner (TEP-62 `transfer`)."""
     cell = Builder().uint(0x5FCC3D14, 32).uint(query, 64).address(new_owner).address(response)
     decoded = {
         "@type": "nft_transfer",
@@ -207,7 +207,7 @@ def nft_transfer(query: int, new_owner: str, response: str, forward: int) -> Bod
 
 
 def nft_ownership_assigned(query: int, previous: str) -> Body:
-    """Tell the new owner of an NFT (TEP-62 `ownership_assigned`)."""
+    """Write the notice to the new owner of an NFT (TEP-62 `ownership_assigned`)."""
     cell = Builder().uint(0x05138D91, 32).uint(query, 64).address(previous).uint(0, 1).cell()
     decoded = {
         "@type": "nft_ownership_assigned",
@@ -219,9 +219,9 @@ def nft_ownership_assigned(query: int, previous: str) -> Body:
 
 
 def bounced(body: Body) -> Body:
-    """Return a body to its sender: 32 ones and the first 256 bits.
+    """Write the body of a bounce: 32 ones and the first 256 bits of the original body.
 
-    The form without `extra_flags` (transaction.cpp `prepare_bounce_phase`).
+    This is the format without `extra_flags` (transaction.cpp `prepare_bounce_phase`).
     """
     bits = min(256, body.cell.bits)
     value = body.cell.value >> (body.cell.bits - bits)
@@ -233,7 +233,7 @@ def bounced(body: Body) -> Body:
 def signed_request(
     signature: bytes, until: int, seqno: int, orders: Sequence[tuple[int, Cell, dict[str, Any]]]
 ) -> Body:
-    """Write a wallet's external body: a signature over up to four messages and their modes."""
+    """Write the external body for a wallet: a signature, and up to four messages with modes."""
     cell = Builder().raw(signature).uint(SUBWALLET, 32).uint(until, 32).uint(seqno, 32).uint(0, 8)
     messages: dict[str, Any] = {"@type": f"msgs_{len(orders)}"}
     for number, (mode, message, decoded) in enumerate(orders, 1):

@@ -1,4 +1,4 @@
-"""The synthetic chain itself: block after block, and the states in between."""
+"""The synthetic chain: its blocks, and the states of its accounts after each of them."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ if TYPE_CHECKING:
 START = 1_780_000_000
 FIRST_SEQNO = 90_000_000
 TRANSACTIONS = 25
-#: Logical time is given to blocks in steps; each masterchain block and the shard blocks it takes in
-#: share a stride.
+#: Logical times of blocks are multiples of a step. A masterchain block and the shard blocks that it
+#: includes share one stride.
 STEP, STRIDE = 1_000_000, 4_000_000
 #: Special accounts run at the start (tick) and the end (tock) of every masterchain block.
 TICKS, TOCKS = (ELECTOR,), (ELECTOR, CONFIG)
-#: The least that a masterchain block and one transaction elsewhere take.
+#: The transactions of special accounts, and one more.
 FEWEST = len(TICKS) + len(TOCKS) + 1
 POOREST = 5 * 10**9
 
 
 class Chain:
-    """A made-up chain that obeys the rules of the real one.
+    """A synthetic chain that follows the rules of the real one.
 
     Parameters
     ----------
@@ -43,22 +43,22 @@ class Chain:
     first_seqno
         Seqno of the first masterchain block.
     transactions_per_block
-        How many transactions each masterchain block has, with those of its shard blocks.
+        Number of transactions of each masterchain block, including those of its shard blocks.
     start
-        Unix second at which it begins. Prices follow: an earlier time has those of then.
+        Unix second at which the chain begins. Prices are those of that time.
 
     Attributes
     ----------
     seqno
-        Of the last masterchain block.
+        Seqno of the last masterchain block.
     now
         Unix second of the last masterchain block.
 
     Examples
     --------
     >>> chain = Chain(seed=7)
-    >>> body = chain.next_block()
-    >>> len(body["transactions"]), sum(block["tx_count"] for block in body["blocks"])
+    >>> answer = chain.next_block()
+    >>> len(answer["transactions"]), sum(block["tx_count"] for block in answer["blocks"])
     (25, 25)
     >>> len(chain.account_states(include_boc=False)["accounts"]) > 340
     True
@@ -77,7 +77,7 @@ class Chain:
         if transactions_per_block < FEWEST:
             raise ValueError(
                 f"transactions_per_block must be at least {FEWEST}, got {transactions_per_block}: "
-                "the special accounts of the masterchain take the others"
+                f"special accounts of the masterchain run {FEWEST - 1} transactions in each block"
             )
         self.seqno, self.now = first_seqno - 1, start
         self._first, self._per_block = first_seqno, transactions_per_block
@@ -92,13 +92,13 @@ class Chain:
     # Blocks
 
     def next_block(self) -> dict[str, Any]:
-        """Make the next masterchain block and the shard blocks it takes in.
+        """Make the next masterchain block and the shard blocks that it includes.
 
         Returns
         -------
         dict
-            The body of masterchainBlockShards as the deployed service answers, `blocks` and
-            `address_book`, with the `transactions` in them.
+            The answer of the deployed service to masterchainBlockShards (`blocks` and
+            `address_book`), with their `transactions` added.
         """
         self.seqno += 1
         self.now += self._rng.choice((0, 1, 1, 2, 3, 5))
@@ -120,7 +120,7 @@ class Chain:
         }
 
     def _deliver(self) -> None:
-        """Hand over what the blocks before have sent to other shards."""
+        """Deliver the messages that earlier blocks sent to other shards."""
         for message in self._under_way:
             self._layout.of(message.destination or "").queue.append(message)
         self._under_way = []
@@ -133,7 +133,7 @@ class Chain:
             self._layout.of(plan.account.address).queue.appendleft(self._external(plan))
 
     def _external(self, plan: Plan) -> Message:
-        """Make the signed request that a plan takes."""
+        """Make the signed external message of a plan."""
         orders = [(order.mode, *request_cell(order)) for order in plan.orders]
         seqno = plan.account.memory.get("seqno", 0)
         signature = self._rng.randbytes(64)
@@ -147,7 +147,7 @@ class Chain:
         )
 
     def _shard_blocks(self, budget: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-        """Make what the shards add, sharing a number of transactions between their blocks."""
+        """Make the shard blocks, and divide a number of transactions among them."""
         order = self._layout.advance(self._rng)
         blocks: list[dict[str, Any]] = []
         transactions: list[dict[str, Any]] = []
@@ -163,7 +163,7 @@ class Chain:
         return blocks, transactions
 
     def _fill(self, shard: Shard, count: int, start_lt: int) -> list[dict[str, Any]]:
-        """Make the transactions of a shard block: what waits, then what people think of."""
+        """Make the transactions of a shard block: first waiting messages, then new requests."""
         senders = [
             wallet
             for wallet in self._people.wallets
@@ -191,7 +191,7 @@ class Chain:
         return self._header(shard, rows, start_lt), rows
 
     def _run(self, shard: Shard, message: Message, start_lt: int) -> dict[str, Any]:
-        """Answer one message; what that sends goes on its way."""
+        """Run the transaction of one message, and queue the messages that it sends."""
         account = self._people.find(message.destination or "")
         lt = max(start_lt + 1, message.created_lt + 1, account.end_lt)
         transaction, out = execute(
@@ -205,7 +205,7 @@ class Chain:
         for sent in out:
             if sent.destination is None:
                 continue
-            if shard.holds(sent.destination):  # may be answered in the same block
+            if shard.holds(sent.destination):  # may be processed in the same block
                 shard.queue.append(sent)
             else:
                 self._under_way.append(sent)
@@ -217,8 +217,8 @@ class Chain:
         """Run a special account at the start or the end of a masterchain block."""
         account = self._people.find(address)
         moment = self._moment(shard, max(start_lt + 1, account.end_lt))
-        # Both forms are found in the service's data: the config contract here has the one of
-        # today, the elector the true one of older recordings.
+        # The data of the service has both forms. Here the config contract has today's form, and the
+        # elector the correct form of older recordings.
         exchanged = address == CONFIG
         transaction, _ = execute(
             account, None, moment, rng=self._rng, is_tock=is_tock, exchanged=exchanged
@@ -255,20 +255,20 @@ class Chain:
     def account_states(
         self, addresses: Iterable[str] | None = None, *, include_boc: bool = True
     ) -> dict[str, Any]:
-        """Show accounts as they are now.
+        """Return the current states of accounts.
 
         Parameters
         ----------
         addresses
-            Raw addresses in upper case; None means all that ever had a state. Unknown ones have no
-            row, as with the service.
+            Raw addresses in upper case; None means all accounts that ever had a state. Unknown
+            addresses have no row, as in the service.
         include_boc
-            Whether code and data come along.
+            Whether to include code and data.
 
         Returns
         -------
         dict
-            The body of accountStates.
+            The answer to accountStates.
         """
         known = self._people.accounts
         asked = list(known) if addresses is None else list(dict.fromkeys(addresses))
@@ -284,7 +284,7 @@ class Chain:
 
 
 def _hide_states_between(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Leave only hashes of the states between several transactions of an account in a block."""
+    """Reduce the states between several transactions of an account in a block to hashes."""
     by_account: dict[str, list[dict[str, Any]]] = {}
     for row in rows:
         by_account.setdefault(row["account"], []).append(row)
@@ -303,24 +303,24 @@ def synthetic_blocks(
     transactions_per_block: int = TRANSACTIONS,
     start: int = START,
 ) -> list[dict[str, Any]]:
-    """Make the bodies of consecutive masterchain blocks of a made-up chain.
+    """Make consecutive masterchain blocks of a synthetic chain.
 
     Parameters
     ----------
     n
-        How many.
+        Number of masterchain blocks.
     seed, first_seqno, transactions_per_block, start
-        As for `Chain`.
+        As in `Chain`.
 
     Returns
     -------
     list
-        One body per masterchain block, ready for JSON: `blocks`, `transactions`, `address_book`.
+        One answer per masterchain block, ready for JSON: `blocks`, `transactions`, `address_book`.
 
     Examples
     --------
-    >>> bodies = synthetic_blocks(2, seed=1)
-    >>> [body["transactions"][0]["mc_block_seqno"] for body in bodies]
+    >>> answers = synthetic_blocks(2, seed=1)
+    >>> [answer["transactions"][0]["mc_block_seqno"] for answer in answers]
     [90000000, 90000001]
     """
     options = {"first_seqno": first_seqno, "transactions_per_block": transactions_per_block}

@@ -1,8 +1,8 @@
-"""Contracts of the synthetic chain: what an account does with a message.
+"""Contracts of the synthetic chain: how an account reacts to a message.
 
-A contract here is not code for the virtual machine but a Python function from the call to its
-outcome: gas, exit code, actions, what is kept. Everything else about a transaction follows from
-the rules (`execution`).
+A contract here is not code for the virtual machine, but a Python function from a call to its
+outcome: gas, exit code, actions, new data. Everything else in a transaction follows from the rules
+(`execution`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from random import Random
 
 TRANSFER, INTERNAL_TRANSFER, MINT, NFT_TRANSFER = 0x0F8A7EA5, 0x178D4519, 0x642B7D07, 0x5FCC3D14
-#: Nanotons that a jetton transfer needs for itself.
+#: Nanoton that a jetton transfer needs for its own fees.
 JETTON_GAS = 20_000_000
 #: More cells than an account's state may have (parameter 43, `max_acc_state_cells`).
 TOO_MANY_CELLS = 65_537
@@ -32,7 +32,7 @@ TOO_MANY_ACTIONS = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """What a contract sees when it runs. `message` is None in tick-tock transactions."""
+    """What a contract reads when it runs. `message` is None in tick-tock transactions."""
 
     address: str
     memory: dict[str, Any]
@@ -43,31 +43,31 @@ class Call:
 
     @property
     def opcode(self) -> int | None:
-        """The message's first 32 bits."""
+        """The first 32 bits of the message."""
         return self.message.body.opcode if self.message else None
 
     @property
     def fields(self) -> dict[str, Any]:
-        """What the message's body says."""
+        """The content of the body of the message."""
         return self.message.body.fields if self.message else {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a run ended.
+    """The result of a run.
 
     Attributes
     ----------
     gas
-        Gas wanted; beyond the limit the run ends with -14.
+        Gas that the run needs; above the limit it ends with -14.
     committed
-        Whether COMMIT had made the actions final before an exit code that means failure.
+        Whether COMMIT was called before an exit code that means failure; the actions stand then.
     memory
-        What to keep, None for no change.
+        What to store; None for no change.
     actions
-        What to do, where None stands for an action nobody knows.
+        The actions; None stands for an unknown action.
     cells
-        Cells of the new state, where that matters.
+        Cells of the new state, if it is to be too large.
     """
 
     gas: int
@@ -79,13 +79,13 @@ class Outcome:
 
 
 def no_data(_memory: dict[str, Any]) -> Cell:
-    """Make the data cell of contracts that keep nothing."""
+    """Return the data cell of contracts that store nothing."""
     return Cell()
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """A kind of contract: its behaviour, its code cell, and what the service knows of it."""
+    """A kind of contract: its behaviour, its code cell, and what the service knows about it."""
 
     name: str
     run: Callable[[Call], Outcome]
@@ -104,11 +104,11 @@ class Contract:
         object.__setattr__(self, "code", tail[0])
 
     def init(self, memory: dict[str, Any]) -> StateInit:
-        """Say what makes a new account of this kind."""
-        return StateInit(self, memory)
+        """Return the initial state of a new account with this contract."""
+        return StateInit(self.code, self.data(memory), memory)
 
 
-# Wallets: keep what comes, send what a signed request from outside asks for.
+# Wallets keep what they receive, and send what a signed external request asks for.
 
 
 def _wallet_data(memory: dict[str, Any]) -> Cell:
@@ -125,13 +125,13 @@ def _wallet(call: Call) -> Outcome:
 
 
 def _careless(call: Call) -> Outcome:
-    """Accept an external message before looking at it, then throw: the fees are gone."""
+    """Accept an external message before checking it, then throw: the fees are lost."""
     if call.message is None or call.message.internal:
         return Outcome(gas=62)
     return Outcome(gas=1_311, exit_code=9)
 
 
-# Jettons (TEP-74): a master mints, every owner has a wallet contract of his own.
+# Jettons (TEP-74): a master mints; every owner has a jetton wallet.
 
 
 def _jetton_wallet_data(memory: dict[str, Any]) -> Cell:
@@ -147,18 +147,18 @@ def _jetton_wallet(call: Call) -> Outcome:
     message, memory = call.message, call.memory
     if message is None:
         return Outcome(gas=812)
-    if message.bounced:  # the transfer failed: the jettons come back
+    if message.bounced:  # the transfer failed and the jettons are returned
         back = call.fields["of"].fields.get("amount", 0)
         return Outcome(gas=2_113, memory=memory | {"balance": memory["balance"] + back})
     if call.opcode == TRANSFER:
-        return _jettons_leave(call, message)
+        return _send_jettons(call, message)
     if call.opcode == INTERNAL_TRANSFER:
-        return _jettons_come(call, message)
+        return _receive_jettons(call, message)
     return Outcome(gas=812, exit_code=65_535)
 
 
-def _jettons_leave(call: Call, message: Message) -> Outcome:
-    """Answer the owner's `transfer`; the exit codes are those of the reference contract."""
+def _send_jettons(call: Call, message: Message) -> Outcome:
+    """Handle `transfer` of the owner, with the exit codes of the reference contract."""
     memory, given = call.memory, call.fields
     if message.source != memory["owner"]:
         return Outcome(gas=1_542, exit_code=705)
@@ -180,8 +180,8 @@ def _jettons_leave(call: Call, message: Message) -> Outcome:
     return Outcome(gas=6_935, memory=left, actions=(send,))
 
 
-def _jettons_come(call: Call, message: Message) -> Outcome:
-    """Answer `internal_transfer`: tell the owner, and give back what is left of the value."""
+def _receive_jettons(call: Call, message: Message) -> Outcome:
+    """Handle `internal_transfer`: notify the owner, and return the rest of the value."""
     memory, given = call.memory, call.fields
     if given["amount"] == 0:
         return Outcome(gas=2_871, exit_code=707)
@@ -192,7 +192,7 @@ def _jettons_come(call: Call, message: Message) -> Outcome:
         note = bodies.jetton_notify(given["query"], given["amount"], given["sender"], given["text"])
         sends.append(Send(destination=owner, value=forward, mode=1, body=note, bounce=False))
     rest = message.value - 2 * forward - JETTON_GAS
-    if rest > 0:  # mode 2: never mind if it cannot be sent
+    if rest > 0:  # mode 2: ignore it if it cannot be sent
         body, to = bodies.excess(given["query"]), given["response"]
         sends.append(Send(destination=to, value=rest, mode=2, body=body, bounce=False))
     memory = memory | {"balance": memory["balance"] + given["amount"]}
@@ -238,7 +238,7 @@ def _nft_item(call: Call) -> Outcome:
     return Outcome(gas=5_214, memory=call.memory | {"owner": given["to"]}, actions=sends)
 
 
-# Contracts for what goes wrong, or happens seldom.
+# Contracts for failures and rare cases.
 
 
 def _thrower(exit_code: int) -> Callable[[Call], Outcome]:
@@ -254,19 +254,19 @@ def _burner(call: Call) -> Outcome:
 
 def _answer(call: Call, text: str, **send: Any) -> Send:
     source = call.message.source if call.message else None
-    # Long enough for a cell of its own: a fine is charged per cell.
+    # Long enough to need its own cell: a fine is charged per cell.
     body = bodies.comment(f"{text}, in as many words as it takes to leave the root cell")
     return Send(destination=source, body=body, bounce=False, **send)
 
 
 def _committer(call: Call) -> Outcome:
-    """COMMIT, then throw: the actions stand, and so does the exit code."""
+    """Call COMMIT, then throw: the actions stand, and the exit code is shown."""
     send = _answer(call, "done before it failed", mode=64)
     return Outcome(gas=1_902, exit_code=7, committed=True, actions=(send,))
 
 
 def _failing(kind: str) -> Callable[[Call], Outcome]:
-    """Make contracts whose action phase fails, each in its own way, after one good action."""
+    """Make a contract whose action phase fails in some way after one valid action."""
 
     def run(call: Call) -> Outcome:
         good = _answer(call, "this one is good", value=1_000_000, mode=1)
@@ -292,7 +292,7 @@ def _destroyer(call: Call) -> Outcome:
 
 
 def _logger(call: Call) -> Outcome:
-    """Tell the outside world, as exchanges do of their trades, and keep the value."""
+    """Send an event to the outside, as exchanges do for their trades, and keep the value."""
     number = call.memory["events"] + 1
     payload = sha256(call.address.encode()).digest() + number.to_bytes(8)
     event = bodies.opaque(0x9C610DE3, int.from_bytes(payload), 320)
@@ -330,7 +330,7 @@ NFT_ITEM = Contract("nft item", _nft_item, _nft_data, ("nft_item",), (102_351,),
 NFT_COLLECTION = Contract(
     "nft collection", _thrower(65_535), interfaces=("nft_collection",), methods=(92_067, 102_491)
 )
-#: Exit codes with a meaning of their own: of the virtual machine, of conventions, of contracts.
+#: Exit codes of the virtual machine, of conventions and of contracts.
 EXIT_CODES = (2, 4, 5, 9, 33, 134, 406, 65_535)
 THROWERS = tuple(Contract(f"throws {code}", _thrower(code)) for code in EXIT_CODES)
 BURNER = Contract("burner", _burner)
@@ -349,10 +349,22 @@ DESTROYER = Contract("destroyer", _destroyer)
 LOGGER = Contract("logger", _logger, _logger_data)
 ELECTOR = Contract("elector", _elector, size=3_000)
 CONFIG = Contract("config", _config, size=2_000)
+_BY_CODE = {
+    contract.code.hash: contract
+    for contract in (
+        *(WALLET, CARELESS, JETTON_WALLET, JETTON_MASTER, NFT_ITEM, NFT_COLLECTION),
+        *(*THROWERS, BURNER, COMMITTER, *FAILING, DESTROYER, LOGGER, ELECTOR, CONFIG),
+    )
+}
+
+
+def with_code(code: Cell) -> Contract:
+    """Return the contract that has a code cell."""
+    return _BY_CODE[code.hash]
 
 
 @cache
 def jetton_wallet_of(owner: str, master: str) -> tuple[str, StateInit]:
-    """Tell the address and the StateInit of an owner's wallet for a jetton."""
+    """Return the address and the initial state of an owner's wallet for a jetton."""
     init = JETTON_WALLET.init({"balance": 0, "owner": owner, "master": master})
     return init.address(), init

@@ -1,4 +1,4 @@
-"""What the service says about accounts beside their state: address book and metadata."""
+"""The address book and the metadata that the service adds to its answers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def address_book(accounts: Iterable[Account]) -> dict[str, Any]:
-    """Name accounts; wallets and accounts without code in the form that is not bounceable."""
+    """Return the address book; wallets and accounts without code are shown as not bounceable."""
     book = {}
     for account in accounts:
         active = account.status == "active"
@@ -29,7 +29,7 @@ def address_book(accounts: Iterable[Account]) -> dict[str, Any]:
 
 
 def mentioned(transactions: list[dict[str, Any]]) -> list[str]:
-    """List the addresses in transactions and their messages, each once."""
+    """List the distinct addresses in transactions and their messages."""
     found: dict[str | None, None] = {}
     for row in transactions:
         found[row["account"]] = None
@@ -39,7 +39,7 @@ def mentioned(transactions: list[dict[str, Any]]) -> list[str]:
 
 
 def metadata(accounts: Iterable[Account]) -> dict[str, Any]:
-    """Describe the tokens among accounts."""
+    """Return the metadata of those accounts that are tokens."""
     tokens = {account.address: _token(account) for account in accounts}
     return {
         address: {"is_indexed": True, "token_info": [token]}

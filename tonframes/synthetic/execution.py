@@ -1,4 +1,4 @@
-"""One transaction of the synthetic chain: the phases in their order, and what comes of them."""
+"""One transaction of the synthetic chain: its phases in order, and their result."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ def execute(
     is_tock: bool = False,
     exchanged: bool = False,
 ) -> tuple[dict[str, Any], list[Message]]:
-    """Run one transaction and change the account accordingly.
+    """Run one transaction and change the account.
 
     Parameters
     ----------
     account
         The account.
     message
-        The message it answers; None makes a tick-tock transaction.
+        The message that starts the transaction; None for a tick-tock transaction.
     moment
-        Where and when.
+        Time, logical time and block of the transaction.
     rng
-        For what contracts leave open.
+        Source of random numbers for contracts.
     suspended
-        Whether the account may not be brought into being (configuration parameter 44).
+        Whether the account must not be activated (configuration parameter 44).
     is_tock
-        Which of the two a tick-tock transaction is.
+        Whether a tick-tock transaction is a tock.
     exchanged
-        Show gas fees and gas used in each other's place, as the service has done since August 2025
-        wherever the fees are the smaller number, which they are for special accounts only
-        (ton-index-go, scan_common.go `ScanTransaction`).
+        Whether to show gas fees and gas used exchanged. The service does this since August 2025
+        when the fees are the smaller number, which is so only for special accounts (ton-index-go,
+        scan_common.go `ScanTransaction`).
 
     Returns
     -------
     tuple
-        The transaction as the service shows it, and the messages it sent.
+        The transaction as the service shows it, and the messages that it sent.
     """
     run = Run(
         account=account,
@@ -63,7 +63,7 @@ def execute(
     )
     before, orig_status = account.snapshot(), account.status
     phases = _phases(run)
-    _close(run)
+    _finish(run)
     kind = {"is_tock": is_tock} if message is None else {"credit_first": not message.bounce}
     description = {
         "type": "tick_tock" if message is None else "ord",
@@ -76,15 +76,15 @@ def execute(
 
 
 def _phases(run: Run) -> dict[str, Any]:
-    """Go through the phases."""
+    """Run the phases in order and return them as the service shows them."""
     message = run.message
     phases: dict[str, Any] = {}
     if message is None:
         phases["storage_ph"] = storage_phase(run)
     elif run.external:
-        run.pay(run.forward_fee(message))  # the import fee, on record nowhere but in the sum
+        run.pay(run.forward_fee(message))  # the import fee, which is recorded only in total_fees
         phases["storage_ph"] = storage_phase(run)
-    elif message.bounce:  # what has to go back is not touched by storage debt
+    elif message.bounce:  # storage debt is not taken from a value that may be returned
         phases["storage_ph"] = storage_phase(run)
         phases["credit_ph"] = credit_phase(run)
     else:
@@ -100,12 +100,12 @@ def _phases(run: Run) -> dict[str, Any]:
     return phases
 
 
-def _close(run: Run) -> None:
-    """Leave the account as it is after the transaction."""
+def _finish(run: Run) -> None:
+    """Update the account to its state after the transaction."""
     account, moment = run.account, run.moment
     account.balance = run.balance
     if account.status == "nonexist" and run.balance:
-        account.status = "uninit"  # a new account, or what is left after a deletion
+        account.status = "uninit"  # a new account, or a deleted one with a rest
     if account.status == "nonexist":
         account.due = 0
     pays_storage = not account.special and account.status != "nonexist"

@@ -1,7 +1,7 @@
 """Messages of the synthetic chain: their cells, their sizes, and how the service shows them.
 
-A message is a cell like any other (`Message` in block.tlb). Its hash, and the cells and bits that
-forwarding is charged for, are those of the cell made here.
+A message is a cell (`Message` in block.tlb). Its hash, and the cells and bits that forwarding is
+charged for, are computed from the cell that is built here.
 """
 
 from __future__ import annotations
@@ -15,54 +15,62 @@ from tonframes.bodies.cells import Builder, Cell, usage
 
 if TYPE_CHECKING:
     from tonframes.synthetic.bodies import Body
-    from tonframes.synthetic.contracts import Contract
 
-#: A body stays in the message's root cell if it has no references and at most so many bits: then
-#: it fits beside the longest header and an inline StateInit (1023 - 887 - 2 - 6).
+#: A body is put into the root cell of the message if it has no references and at most this number
+#: of bits: then it fits beside the longest header and an inline StateInit (1023 - 887 - 2 - 6).
 INLINE_BITS = 128
-#: A value that takes eight bytes, beside which a bounced body no longer fits.
+#: From this value on, which takes eight bytes, a bounced body does not fit into the root cell.
 ROOM_FOR_BOUNCED = 1 << 56
 
 
 def base64(data: bytes) -> str:
-    """Write bytes as the service does, in padded base64."""
+    """Return bytes in padded base64, as the service writes them."""
     return b64encode(data).decode()
 
 
 @dataclass(frozen=True, slots=True)
 class StateInit:
-    """What a message brings along to make a contract: its kind, its first memory, its cell."""
+    """The initial state of an account, which a message may bring.
 
-    contract: Contract
+    Attributes
+    ----------
+    code, data
+        The cells.
+    memory
+        The content of the data cell, so that no contract has to parse it.
+    """
+
+    code: Cell
+    data: Cell
     memory: dict[str, Any]
 
     @property
     def cell(self) -> Cell:
         """`StateInit` of block.tlb with nothing but code and data."""
-        return Cell(0b00110, 5, (self.contract.code, self.contract.data(self.memory)))
+        return Cell(0b00110, 5, (self.code, self.data))
 
     def address(self, workchain: int = 0) -> str:
-        """Tell the raw address of the contract: the hash of its StateInit."""
+        """Return the raw address of the account: the hash of this cell."""
         return f"{workchain}:{self.cell.hash.hex().upper()}"
 
 
 def workchain_of(address: str) -> int:
-    """Tell the workchain of a raw address."""
+    """Return the workchain of a raw address."""
     return int(address.partition(":")[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Send:
-    """What a contract asks the action phase to send.
+    """A message that a contract asks the action phase to send.
 
     Attributes
     ----------
     destination
-        A raw address, None for an event to the outside world.
+        A raw address; None for an event to the outside.
     mode
-        +1 pays the fees apart from the value, +2 skips what fails, +16 bounces what fails, +32
-        destroys the account if nothing is left, 64 adds what is left of the incoming value, 128
-        sends the whole balance.
+        +1 pays the fees in addition to the value, +2 skips the action if it fails, +16 bounces if
+        it fails, +32 destroys the account if its balance is 0 afterwards, 64 adds the rest of the
+        incoming value, 128 sends the whole balance.
     """
 
     destination: str | None
@@ -75,16 +83,16 @@ class Send:
 
 @dataclass(kw_only=True)
 class Message:
-    """A message under way.
+    """A message that was sent.
 
     Attributes
     ----------
     source, destination
-        Raw addresses; None is the outside world.
+        Raw addresses; None is the outside.
     orders
-        What an external message asks the wallet to send.
+        The messages that an external message asks the wallet to send.
     trace
-        Hash of the first transaction of its trace, known once that is done.
+        Hash of the first transaction of its trace, once that has run.
     """
 
     source: str | None
@@ -107,7 +115,7 @@ class Message:
 
     @cached_property
     def cell(self) -> Cell:
-        """The message itself, as one cell."""
+        """The cell of the message."""
         cell = Builder()
         if self.source is None:  # ext_in_msg_info$10
             cell.uint(0b10, 2).address(None).address(self.destination).coins(0)
@@ -129,9 +137,9 @@ class Message:
 
     @property
     def body_apart(self) -> bool:
-        """Whether the body has a cell of its own.
+        """Whether the body has its own cell.
 
-        A bounced body has 288 bits and stays in the root cell as long as the value leaves room
+        A bounced body has 288 bits and is in the root cell if there is room beside the value
         (transaction.cpp prepare_bounce_phase).
         """
         if self.bounced:
@@ -140,7 +148,7 @@ class Message:
 
     @cached_property
     def size(self) -> tuple[int, int]:
-        """Cells and bits below the root: what forwarding is charged for."""
+        """Cells and bits below the root cell, which forwarding is charged for."""
         below = self.init.cell.refs if self.init else ()
         return usage(*below, self.body.cell) if self.body_apart else usage(*below)
 
@@ -151,13 +159,13 @@ class Message:
 
     @property
     def hash_norm(self) -> str:
-        """Hash of an external-in message without what a relay may change (TEP-467)."""
+        """Hash of an external-in message without the parts that a relay may change (TEP-467)."""
         plain = Builder().uint(0b10, 2).address(None).address(self.destination).coins(0)
         return base64(plain.uint(0, 1).uint(1, 1).ref(self.body.cell).cell().hash)
 
     @cached_property
     def wire(self) -> dict[str, Any]:
-        """The message as the service shows it, on both its ends."""
+        """The message as the service shows it, the same for sender and receiver."""
         inside = self.internal
         opcode = self.body.opcode
         shown = {
@@ -196,7 +204,7 @@ class Message:
 
 
 def request_cell(order: Send) -> tuple[Cell, dict[str, Any]]:
-    """Write an order as wallets take it, a message without source, and as the service shows it."""
+    """Return an order as wallets take it, a message without source, and as the service shows it."""
     cell = Builder().uint(0b01, 2).uint(order.bounce, 1).uint(0, 1).address(None)
     cell.address(order.destination).coins(order.value).uint(0, 1 + 4 + 4 + 64 + 32)
     if order.init is None:

@@ -1,4 +1,4 @@
-"""The phases of a transaction but for the actions: storage, credit, compute, bounce.
+"""The phases of a transaction except the action phase: storage, credit, compute, bounce.
 
 Each function changes the run and returns the phase as the service shows it. Source: the functions
 `prepare_..._phase` of transaction.cpp in the TON monorepo.
@@ -16,14 +16,14 @@ from tonframes.synthetic.pricing import first_part, forward_fee, gas_bought, gas
 if TYPE_CHECKING:
     from tonframes.synthetic.run import Run
 
-#: The service does not index the hashes of the virtual machine's states.
+#: The service does not index the state hashes of the virtual machine.
 NO_HASH = base64(bytes(32))
 GAS_PER_STEP = 45
 OUT_OF_GAS = -14
 
 
 def storage_phase(run: Run) -> dict[str, Any]:
-    """Collect what keeping the account has cost since its last transaction, and old debt."""
+    """Collect the storage fee since the last transaction, and old debt."""
     account, now = run.account, run.moment.now
     fee = account.due
     if account.last_paid:
@@ -46,13 +46,13 @@ def storage_phase(run: Run) -> dict[str, Any]:
 
 
 def credit_phase(run: Run) -> dict[str, Any]:
-    """Credit the message's value; an amount of nothing is left out."""
+    """Credit the value of the message; an amount of 0 is omitted."""
     run.balance += run.left
     return {"credit": str(run.left)} if run.left else {}
 
 
 def compute_phase(run: Run) -> dict[str, Any]:
-    """Buy gas and run the contract, or say why not."""
+    """Buy gas and run the contract, or say why the phase is skipped."""
     account, prices = run.account, run.prices
     if account.special:
         gas_max = gas_limit = prices.special_gas_limit
@@ -64,12 +64,12 @@ def compute_phase(run: Run) -> dict[str, Any]:
     if run.balance <= 0 or not (gas_limit or gas_credit):
         reason = "no_gas"
     elif account.status != "active":
-        reason = _awaken(run)
+        reason = _activate(run)
         activated = reason is None
     if reason or account.contract is None:
         return {"skipped": True, "reason": reason or "no_state"}
 
-    # An external message counts on the contract's ACCEPT, which raises the limit.
+    # The contract accepts an external message with ACCEPT, which raises the limit.
     ceiling = gas_max if run.external else gas_limit
     outcome = _call(run, ceiling)
     exhausted = outcome.gas > ceiling
@@ -98,15 +98,15 @@ def compute_phase(run: Run) -> dict[str, Any]:
     }
 
 
-def _awaken(run: Run) -> str | None:
-    """Make the account active by the message's StateInit, or say why that cannot be."""
+def _activate(run: Run) -> str | None:
+    """Activate the account with the initial state in the message; return why if impossible."""
     account, init = run.account, run.message.init if run.message else None
     if init is None:
         return "no_state"
     if run.suspended:
         return "suspended"
     if account.status == "frozen" or init.address(account.workchain) != account.address:
-        return "bad_state"  # nobody here knows the state of a frozen account
+        return "bad_state"  # no message of this chain brings the state of a frozen account
     account.activate(init)
     return None
 
@@ -127,19 +127,19 @@ def _call(run: Run, gas_limit: int) -> Outcome:
 
 
 def bounce_phase(run: Run, message: Message) -> dict[str, Any]:
-    """Send back what is left of the value.
+    """Return the rest of the value to the sender.
 
-    The fee is that of a message with nothing below its root, where the bounced body lies.
+    The bounced body is in the root cell, so the fee is that of a message with no cells below it.
     """
     prices = run.prices_to(message.source)
     fee = forward_fee(prices, 0, 0)
     value = run.left - run.gas_fees - run.fine - fee
     size = {"cells": "0", "bits": "0"}
-    if value < 0:  # what is left stays with the account
+    if value < 0:  # the rest stays with the account
         return {"type": "nofunds", "msg_size": size, "req_fwd_fees": str(fee)}
     own = first_part(prices, fee)
     run.balance -= value + fee
-    run.fees += own  # special accounts are not exempt here
+    run.fees += own  # special accounts pay this fee too
     returned = Message(
         source=run.account.address,
         destination=message.source,

@@ -1,4 +1,4 @@
-"""Who lives on the synthetic chain when it starts."""
+"""The accounts of the synthetic chain at its start."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ DAY = 86_400
 #: Logical times of blocks are multiples of this.
 STEP = 1_000_000
 ELECTOR, CONFIG = "-1:" + "3" * 64, "-1:" + "5" * 64
-#: The elector of the real chain holds some 450 million; here 19 digits of nanotons.
+#: The elector of the real chain holds some 450 million TON; here its balance has 19 digits.
 ELECTOR_BALANCE = 1_446_835_565_696_002_309
 WHALE_BALANCES = (2_234_567_890_123_456_789, 1_000_000_000_000_000_003)
 NAMES = ("alice", "bob", "fundament", "teahouse", "lighthouse", "mill", "northwind", "abacus")
 SUPPLIES = 10**15
-#: Storage debts: below the limit of freezing (0.1 TON), beyond it, and beyond that of deletion (1).
+#: Storage debts: below the freeze limit (0.1 TON), above it, and above the delete limit (1 TON).
 OWING, TO_FREEZE, TO_DELETE = 50_000_000, 160_000_000, 1_300_000_000
 
 
 @dataclass(slots=True)
 class Population:
-    """The accounts of a chain, by what they are for.
+    """The accounts of a chain, grouped by purpose.
 
     Attributes
     ----------
     accounts
-        Every account that ever had a state, by raw address, in the order of birth.
+        Every account that ever had a state, by raw address, in the order of creation.
     holders
-        Owners of jettons, and the jetton wallet of each.
+        Owners of jettons, and the address of their jetton wallets.
     undeployed, suspended
-        Addresses with money and without code, and the StateInit that would give it to them; those
-        of the second kind are not allowed to take it.
+        Accounts with a balance and no code, and the initial states that would activate them; the
+        suspended ones must not be activated.
     owing, freezing, frozen, dying
-        Accounts with storage debts: a small one, one large enough to be frozen, none any more, and
-        one large enough to be deleted.
+        Accounts with a small storage debt; with a debt that freezes them; frozen and without debt;
+        with a debt that deletes them.
     odd
-        Contracts for what goes wrong or happens seldom, by their name.
+        Contracts for failures and rare cases, by name.
     """
 
     rng: Random
@@ -68,11 +68,11 @@ class Population:
     odd: dict[str, Account] = field(default_factory=dict)
 
     def key(self) -> int:
-        """Draw a public key."""
+        """Return a random public key."""
         return self.rng.getrandbits(256)
 
     def wallet_init(self) -> StateInit:
-        """Draw a wallet that is not there yet."""
+        """Return the initial state of a new wallet with a random key."""
         return contracts.WALLET.init({"seqno": 0, "key": self.key()})
 
     def settle(
@@ -85,7 +85,7 @@ class Population:
         workchain: int = 0,
         **rest: Any,
     ) -> Account:
-        """Add an active account, at the address of its StateInit unless there are many alike."""
+        """Add an active account: at a given address, or that of its memory, or a random one."""
         if address is None and memory is None:
             address = f"{workchain}:{self.key():064X}"
         memory = memory or {}
@@ -95,7 +95,7 @@ class Population:
         )
 
     def add(self, address: str, **rest: Any) -> Account:
-        """Add an account of any status, with a last transaction before the chain begins."""
+        """Add an account of any status, with a last transaction before the start of the chain."""
         seconds, block = self.rng.randrange(60, 40 * DAY), self.rng.randrange(1, self.lt // STEP)
         before: dict[str, Any] = {
             "last_paid": self.start - seconds,
@@ -108,25 +108,25 @@ class Population:
         return account
 
     def find(self, address: str) -> Account:
-        """Find an account, or one that is not there yet."""
+        """Return an account, or a nonexistent one."""
         return self.accounts.get(address) or Account(address=address)
 
     def is_suspended(self, address: str) -> bool:
-        """Whether an address may not be brought into being."""
+        """Return whether an address must not be activated."""
         return any(account.address == address for account, _ in self.suspended)
 
 
 def populate(rng: Random, *, start: int, lt: int, wallets: int) -> Population:
-    """Draw the accounts of a chain.
+    """Make the accounts of a chain.
 
     Parameters
     ----------
     rng
-        Where chance comes from.
+        Source of random numbers.
     start, lt
         Unix second and logical time at which the chain begins.
     wallets
-        How many ordinary wallets there are; about as many other accounts come with them.
+        Number of ordinary wallets. About as many other accounts are added.
     """
     people = Population(rng, start, lt)
     for special, contract, balance in (

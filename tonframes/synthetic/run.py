@@ -1,4 +1,4 @@
-"""A transaction while it runs: what its phases read and change."""
+"""A transaction while it runs: the state that its phases read and change."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moment:
-    """Where and when a transaction happens."""
+    """Time, logical time and block of a transaction."""
 
     now: int
     lt: int
@@ -28,34 +28,34 @@ class Moment:
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One transaction under way. The account's balance is changed at its end.
+    """One running transaction. The balance of the account itself is set at the end.
 
     Attributes
     ----------
     message
-        What the account answers, None in a tick-tock transaction.
+        The message that started the transaction; None in a tick-tock transaction.
     rng
-        For what contracts leave open.
+        Source of random numbers for contracts.
     suspended
-        Whether the account may not be brought into being (configuration parameter 44).
+        Whether the account must not be activated (configuration parameter 44).
     exchanged
-        Whether gas fees and gas used are to be shown in each other's place.
+        Whether to show gas fees and gas used exchanged.
     balance
-        What the account has by now.
+        The balance of the account so far.
     left
-        What is left of the message's value (`msg_balance_remaining`).
+        The rest of the value of the message (`msg_balance_remaining`).
     fees
-        Collected so far (`total_fees`).
+        The fees collected so far (`total_fees`).
     fine
-        Charged for messages that could not be sent.
+        The fine for messages that could not be sent.
     outcome
-        How the contract ended, None while it has not run.
+        The result of the contract; None if it has not run.
     committed, acted
-        Whether the compute phase, and the action phase, succeeded.
+        Whether the compute phase and the action phase succeeded.
     deleted
-        Whether the account was deleted on the way.
+        Whether the account was deleted.
     wants_bounce
-        Whether a failure sends the message back; some failures of the action phase do not.
+        Whether a failure bounces the message; some failures of the action phase do not.
     """
 
     account: Account
@@ -78,22 +78,22 @@ class Run:
 
     @property
     def external(self) -> bool:
-        """Whether the message comes from outside."""
+        """Whether the message is external."""
         return self.message is not None and not self.message.internal
 
     @property
     def prices(self) -> Prices:
-        """The prices of the account's workchain."""
+        """The prices of the workchain of the account."""
         return prices_at(self.account.workchain, self.moment.now)
 
     def prices_to(self, other: str | None) -> Prices:
-        """Find the prices of forwarding: the masterchain's, if either end is there."""
+        """Return the prices for forwarding: of the masterchain if either end is there."""
         if other is not None and workchain_of(other) == -1:
             return prices_at(-1, self.moment.now)
         return self.prices
 
     def forward_fee(self, message: Message) -> int:
-        """Price the forwarding of a message; special accounts pay nothing."""
+        """Return the forwarding fee of a message; special accounts pay nothing."""
         if self.account.special:
             return 0
         return forward_fee(self.prices_to(message.destination), *message.size)

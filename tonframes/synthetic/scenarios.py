@@ -1,8 +1,8 @@
-"""What people of the synthetic chain do: common things by chance, rare ones in turn.
+"""The scenarios of the synthetic chain: common ones at random, rare ones in turn.
 
-A scenario says what one wallet is asked to send; what becomes of it is up to the contracts and the
-rules. `COMMON` fills blocks, weighted; `RARE` is gone through in a circle, so that every rare case
-occurs however short the chain.
+A scenario decides what one wallet is asked to send. The contracts and the rules decide what
+follows. Scenarios of `COMMON` are drawn with weights to fill the blocks. Those of `RARE` are used
+in turn, so that every rare case occurs even in a short chain.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     from tonframes.synthetic.accounts import Account
     from tonframes.synthetic.population import Population
 
-#: More than one cell holds.
+#: More text than fits into one cell.
 LONG_COMMENT = (
     "order 4471, to be delivered on Thursday between nine and eleven, behind the green door; "
     "please ring twice, and if nobody answers leave it with the neighbours on the second floor"
 )
-#: Comments as they come, and some that have broken pages, spreadsheets and terminals.
+#: Typical comments, and some that have broken pages, spreadsheets and terminals.
 COMMENTS = (
     "thanks!",
     "375006c0-5fe2",
@@ -45,7 +45,7 @@ COMMENT_FORMS = 4
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """An external message to be made: to which account, asking it to send what."""
+    """An external message to make: its account, and the messages that the account is to send."""
 
     account: Account
     orders: tuple[Send, ...] = ()
@@ -64,7 +64,7 @@ def _to(
     bounce: bool = True,
     init: StateInit | None = None,
 ) -> Send:
-    """Order a message, by default as wallets do: fees apart, and never mind if it fails."""
+    """Make an order, by default with mode 3 as wallets use it: separate fees, errors ignored."""
     return Send(
         destination=account if isinstance(account, str) else account.address,
         value=value,
@@ -79,30 +79,30 @@ def _some(people: Population) -> int:
     return people.rng.randrange(TON // 100, TON)
 
 
-def _remark(people: Population) -> bodies.Body:
+def _comment(people: Population) -> bodies.Body:
     rng = people.rng
     return bodies.comment(rng.choice(COMMENTS), rng.randrange(COMMENT_FORMS))
 
 
-# Common things
+# Common scenarios
 
 
 def transfer(people: Population, sender: Account) -> Plan:
-    """Send some coins without a word."""
+    """Send some TON without a comment."""
     to = people.rng.choice(people.wallets)
     return Plan(sender, (_to(to, _some(people), bounce=False),))
 
 
 def comment(people: Population, sender: Account) -> Plan:
-    """Send some coins with a remark."""
+    """Send some TON with a comment."""
     to = people.rng.choice(people.wallets)
-    return Plan(sender, (_to(to, _some(people), _remark(people), bounce=False),))
+    return Plan(sender, (_to(to, _some(people), _comment(people), bounce=False),))
 
 
 def payroll(people: Population, sender: Account) -> Plan:
-    """Pay four at once."""
+    """Pay four wallets at once."""
     chosen = people.rng.sample(people.wallets, 4)
-    orders = tuple(_to(to, _some(people), _remark(people), bounce=False) for to in chosen)
+    orders = tuple(_to(to, _some(people), _comment(people), bounce=False) for to in chosen)
     return Plan(sender, orders)
 
 
@@ -124,7 +124,7 @@ def jettons(people: Population, sender: Account) -> Plan:
 
 
 def _holder(people: Population, sender: Account) -> tuple[Account, str]:
-    """Find a holder of jettons and the jetton wallet, the sender's own if there is one."""
+    """Return an owner of jettons and the jetton wallet: the sender if it owns jettons."""
     holder = sender.address
     if holder not in people.holders:
         holder = people.rng.choice(list(people.holders))
@@ -132,7 +132,7 @@ def _holder(people: Population, sender: Account) -> tuple[Account, str]:
 
 
 def nft(people: Population, _sender: Account) -> Plan:
-    """Give an NFT away; the new owner is told."""
+    """Transfer an NFT; the new owner is notified."""
     item = people.rng.choice(people.nfts)
     owner = people.find(item.memory["owner"])
     to = people.rng.choice(people.wallets).address
@@ -142,7 +142,7 @@ def nft(people: Population, _sender: Account) -> Plan:
 
 
 def event(people: Population, sender: Account) -> Plan:
-    """Call a contract that reports to the outside world."""
+    """Call a contract that sends an event to the outside."""
     body = bodies.opaque(0x6EC9DC65, people.rng.getrandbits(64), 64)
     return Plan(sender, (_to(people.odd["logger"], _some(people), body),))
 
@@ -157,11 +157,11 @@ COMMON: tuple[tuple[int, Scenario], ...] = (
 )
 
 
-# Rare things
+# Rare scenarios
 
 
 def _call(name: str, value: int = TON // 10) -> Scenario:
-    """Make scenarios that call one of the odd contracts."""
+    """Make a scenario that calls one of the odd contracts."""
 
     def scenario(people: Population, sender: Account) -> Plan:
         body = bodies.opaque(0x5A17C0DE, people.rng.getrandbits(288), 288)
@@ -171,7 +171,7 @@ def _call(name: str, value: int = TON // 10) -> Scenario:
 
 
 def _poor_call(name: str) -> Scenario:
-    """Make scenarios in which too little is left for a bounce."""
+    """Make a scenario in which the rest of the value is too low for a bounce."""
 
     def scenario(people: Population, sender: Account) -> Plan:
         value = prices_at(0, people.start).lump_price * 6 // 5
@@ -180,51 +180,51 @@ def _poor_call(name: str) -> Scenario:
     return scenario
 
 
-def _victim(group: str, *, bounce: bool, value: int) -> Scenario:
-    """Make scenarios that wake an account of a group; each account once, then the first again."""
+def _each_of(group: str, *, bounce: bool, value: int) -> Scenario:
+    """Make a scenario that sends a message to the accounts of a group in turn."""
 
     def scenario(people: Population, sender: Account) -> Plan:
         accounts: list[Account] = getattr(people, group)
         accounts.append(accounts.pop(0))
-        return Plan(sender, (_to(accounts[-1], value, _remark(people), bounce=bounce),))
+        return Plan(sender, (_to(accounts[-1], value, _comment(people), bounce=bounce),))
 
     return scenario
 
 
 def newcomer(people: Population, sender: Account) -> Plan:
-    """Send coins to an address that has never been used: no_state, and it is uninit from then."""
+    """Send TON to an unused address: no_state, and the account is uninit afterwards."""
     address = people.wallet_init().address()
     return Plan(sender, (_to(address, _some(people), bounce=False),))
 
 
 def nobody(people: Population, sender: Account) -> Plan:
-    """Send coins to an address that has never been used, to be returned."""
+    """Send TON to an unused address, bounceable: it is returned."""
     address = people.wallet_init().address()
-    return Plan(sender, (_to(address, _some(people), _remark(people)),))
+    return Plan(sender, (_to(address, _some(people), _comment(people)),))
 
 
 def deploy(people: Population, sender: Account) -> Plan:
-    """Bring a wallet into being by the message that pays it."""
+    """Deploy a wallet with the message that pays it."""
     init = people.wallet_init()
     return Plan(sender, (_to(init.address(), TON, init=init, bounce=False),))
 
 
 def deploy_from_outside(people: Population, sender: Account) -> Plan:
-    """Bring a funded wallet into being by its first external message."""
+    """Deploy a funded wallet with its first external message."""
     if not people.undeployed:
         return transfer(people, sender)
     account, init = people.undeployed.pop()
-    return Plan(account, (_to(sender, TON // 10, _remark(people), bounce=False),), init)
+    return Plan(account, (_to(sender, TON // 10, _comment(people), bounce=False),), init)
 
 
 def suspended(people: Population, sender: Account) -> Plan:
-    """Try to bring a suspended address into being."""
+    """Try to deploy to a suspended address."""
     account, init = people.rng.choice(people.suspended)
     return Plan(sender, (_to(account, TON // 10, init=init),))
 
 
 def bad_state(people: Population, sender: Account) -> Plan:
-    """Try to bring an address into being by a StateInit that is not its own."""
+    """Try to deploy with the initial state of another address."""
     address = people.wallet_init().address()
     return Plan(sender, (_to(address, TON // 10, init=people.wallet_init()),))
 
@@ -232,24 +232,24 @@ def bad_state(people: Population, sender: Account) -> Plan:
 def one_nanoton(people: Population, sender: Account) -> Plan:
     """Send a single nanoton: no_gas."""
     to = people.rng.choice(people.wallets)
-    return Plan(sender, (_to(to, 1, _remark(people), bounce=False),))
+    return Plan(sender, (_to(to, 1, _comment(people), bounce=False),))
 
 
 def nothing(people: Population, sender: Account) -> Plan:
-    """Send no value at all: an empty credit phase."""
+    """Send a value of 0: an empty credit phase."""
     to = people.rng.choice(people.wallets)
     return Plan(sender, (_to(to, 0, bounce=False),))
 
 
 def whale(people: Population, _sender: Account) -> Plan:
-    """Move a billion."""
+    """Send a billion TON."""
     to = people.whales[1]
     body = bodies.comment("to the cold wallet")
     return Plan(people.whales[0], (_to(to, 10**18 + 1, body, bounce=False),))
 
 
 def careless(people: Population, _sender: Account) -> Plan:
-    """Ask a contract that accepts, pays and throws."""
+    """Call a contract that accepts the message, pays and throws."""
     return Plan(people.odd["careless"])
 
 
@@ -262,27 +262,27 @@ def overdrawn(people: Population, sender: Account) -> Plan:
 
 
 def to_masterchain(people: Population, sender: Account) -> Plan:
-    """Send coins to the masterchain, at its price."""
+    """Send TON to the masterchain, at masterchain prices."""
     to = people.rng.choice(people.mc_wallets)
-    return Plan(sender, (_to(to, TON, _remark(people), bounce=False),))
+    return Plan(sender, (_to(to, TON, _comment(people), bounce=False),))
 
 
 def from_masterchain(people: Population, sender: Account) -> Plan:
-    """Send coins from the masterchain."""
+    """Send TON from the masterchain."""
     return Plan(
         people.rng.choice(people.mc_wallets),
-        (_to(sender, TON, _remark(people), bounce=False),),
+        (_to(sender, TON, _comment(people), bounce=False),),
     )
 
 
 def to_elector(people: Population, sender: Account) -> Plan:
-    """Send coins to a special account, which pays nothing for its gas."""
+    """Send TON to a special account, which does not pay for gas."""
     del people
     return Plan(sender, (_to(ELECTOR, TON),))
 
 
 def stranger(people: Population, sender: Account) -> Plan:
-    """Ask the jetton wallet of somebody else for jettons: 705, and a bounce."""
+    """Request jettons from the jetton wallet of another owner: 705, and a bounce."""
     others = [owner for owner in people.holders if owner != sender.address]
     wallet = people.holders[people.rng.choice(others)]
     body = bodies.jetton_transfer(7, 10, to=sender.address, response=sender.address)
@@ -290,7 +290,7 @@ def stranger(people: Population, sender: Account) -> Plan:
 
 
 def stingy(people: Population, sender: Account) -> Plan:
-    """Attach too little to a transfer of jettons: 709, and a bounce."""
+    """Attach too little value to a jetton transfer: 709, and a bounce."""
     owner, wallet = _holder(people, sender)
     to = people.rng.choice(people.wallets).address
     body = bodies.jetton_transfer(8, 10, to=to, response=owner.address, forward=1)
@@ -298,7 +298,7 @@ def stingy(people: Population, sender: Account) -> Plan:
 
 
 def refused(people: Population, sender: Account) -> Plan:
-    """Send zero jettons, which the receiving jetton wallet refuses: the transfer bounces."""
+    """Send 0 jettons, which the receiving jetton wallet refuses: the transfer bounces."""
     owner, wallet = _holder(people, sender)
     to = people.rng.choice(people.wallets).address
     body = bodies.jetton_transfer(9, 0, to=to, response=owner.address, forward=1)
@@ -306,7 +306,7 @@ def refused(people: Population, sender: Account) -> Plan:
 
 
 def mint(people: Population, _sender: Account) -> Plan:
-    """Mint jettons for somebody."""
+    """Mint jettons for a wallet."""
     master = people.rng.choice(people.masters)
     to = people.rng.choice(people.wallets).address
     body = bodies.jetton_mint(people.rng.getrandbits(32), 10**9, to)
@@ -338,18 +338,18 @@ RARE: tuple[Scenario, ...] = (
     _call("burner"),
     _call("committer"),
     _poor_call("throws 4"),
-    _victim("owing", bounce=False, value=TON // 100),
-    _victim("freezing", bounce=True, value=TON // 100),
-    _victim("frozen", bounce=True, value=TON // 10),
-    _victim("dying", bounce=True, value=TON // 10),
-    _victim("dying", bounce=True, value=1),
-    _victim("dying", bounce=False, value=TON // 10),
-    _victim("destroyers", bounce=True, value=TON // 10),
+    _each_of("owing", bounce=False, value=TON // 100),
+    _each_of("freezing", bounce=True, value=TON // 100),
+    _each_of("frozen", bounce=True, value=TON // 10),
+    _each_of("dying", bounce=True, value=TON // 10),
+    _each_of("dying", bounce=True, value=1),
+    _each_of("dying", bounce=False, value=TON // 10),
+    _each_of("destroyers", bounce=True, value=TON // 10),
 )
 
 
 def pick(people: Population, senders: Sequence[Account]) -> Plan:
-    """Draw a common scenario and somebody to play it."""
+    """Draw a common scenario and a sender for it."""
     rng = people.rng
     scenario = rng.choices([play for _, play in COMMON], [weight for weight, _ in COMMON])[0]
     return scenario(people, rng.choice(senders))

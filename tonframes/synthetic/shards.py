@@ -1,4 +1,4 @@
-"""Shards of the synthetic chain: their accounts, the headers of their blocks, split and merge."""
+"""Shards of the synthetic chain: their accounts, block headers, splits and merges."""
 
 from __future__ import annotations
 
@@ -16,36 +16,36 @@ if TYPE_CHECKING:
 
 #: The shard of a whole workchain.
 WHOLE = 1 << 63
-#: In every round of so many masterchain blocks the first shard splits once, and its halves merge;
-#: blocks say so some time before.
+#: In every round of 96 masterchain blocks the first shard splits once, and its halves merge again.
+#: Its blocks announce this 3 masterchain blocks before.
 ROUND, SPLIT, MERGE, NOTICE = 96, 24, 72, 3
-#: How often a shard adds no block to a masterchain block, one, or two.
+#: Weights of a shard adding no block, one block or two blocks to a masterchain block.
 BLOCKS = {0: 6, 1: 88, 2: 6}
-#: A made-up network, so that no store ever mixes this chain with mainnet (-239) or testnet (-3).
+#: No real network has this id, so no store mixes this chain with mainnet (-239) or testnet (-3).
 GLOBAL_ID = -217
 
 
 @cache
 def _place(address: str) -> tuple[int, int]:
-    """Tell the workchain of an account and the 64 bits its hash begins with."""
+    """Return the workchain of an account and the first 64 bits of its hash."""
     workchain, _, account = address.partition(":")
     return int(workchain), int(account[:16], 16)
 
 
 @dataclass(slots=True, eq=False)
 class Shard:
-    """A shard: the id tags its prefix, `(2 * prefix + 1) << (63 - length)`.
+    """A shard. Its id is its tagged prefix, `(2 * prefix + 1) << (63 - length)`.
 
     Attributes
     ----------
     seqno
-        Of its last block, or of the parent's where it has none yet.
+        Seqno of its last block, or of the last block of its parent if it has none yet.
     parents
-        What its next block follows.
+        The previous blocks of its next block.
     after
-        What its next block comes after: "split", "merge" or nothing.
+        What happened before its next block: "split", "merge" or "".
     queue
-        Messages for its accounts, oldest first.
+        Messages for its accounts, the oldest first.
     """
 
     workchain: int
@@ -57,23 +57,23 @@ class Shard:
 
     @property
     def bit(self) -> int:
-        """The tag: the lowest bit that is set."""
+        """The tag, which is the lowest bit that is set."""
         return self.id & -self.id
 
     @property
     def ref(self) -> dict[str, Any]:
-        """The last block; the id in hex without leading zeros, as the service prints it."""
+        """The last block; the id is in hex without leading zeros, as the service prints it."""
         return {"workchain": self.workchain, "shard": f"{self.id:X}", "seqno": self.seqno}
 
     def holds(self, address: str) -> bool:
-        """Whether an account belongs to the shard."""
+        """Return whether an account belongs to the shard."""
         workchain, start = _place(address)
         if workchain != self.workchain:
             return False
         return (start ^ self.id) & -(self.bit << 1) & (2 * WHOLE - 1) == 0
 
     def split(self) -> tuple[Shard, Shard]:
-        """Divide: both halves go on from the last block and share out the queue."""
+        """Split into two halves, which follow the last block and divide the queue."""
         half = self.bit >> 1
         lower = Shard(self.workchain, self.id - half, self.seqno, [self.ref], "split")
         upper = Shard(self.workchain, self.id + half, self.seqno, [self.ref], "split")
@@ -82,7 +82,7 @@ class Shard:
         return lower, upper
 
     def merge(self, sibling: Shard) -> Shard:
-        """Join with the upper sibling; the next seqno follows the higher of the two."""
+        """Merge with the upper sibling; the next seqno follows the higher of the two."""
         seqno = max(self.seqno, sibling.seqno)
         merged = Shard(self.workchain, self.id + self.bit, seqno, [self.ref, sibling.ref], "merge")
         merged.queue.extend([*self.queue, *sibling.queue])
@@ -106,11 +106,11 @@ class Shard:
         Parameters
         ----------
         mc_seqno
-            The masterchain block that takes it in.
+            The masterchain block that includes it.
         key_block
             Seqno of the last key block.
         wants
-            "split", "merge" or nothing.
+            "split", "merge" or "".
         """
         self.seqno += 1
         name = (self.workchain, self.id, self.seqno, start_lt)
@@ -137,7 +137,7 @@ class Shard:
             "min_ref_mc_seqno": max(0, mc_seqno - 8 + rng.randrange(4)),
             "prev_key_block_seqno": key_block,
             "vert_seqno": 0,
-            # A shard block refers to the masterchain block before the one that takes it in.
+            # A shard block refers to the masterchain block before the one that includes it.
             "master_ref_seqno": 0 if masterchain else mc_seqno - 1,
             "rand_seed": digest("seed", name),
             "created_by": digest("validator", rng.randrange(30)),
@@ -154,12 +154,12 @@ class Shard:
 
 
 class Layout:
-    """The masterchain and the shards of the basechain, from two on.
+    """The masterchain and the shards of the basechain, two at the start.
 
     Parameters
     ----------
     seqno
-        Of the last masterchain block.
+        Seqno of the last masterchain block.
     lead
         How far the seqnos of the shards are ahead of it.
     """
@@ -173,11 +173,11 @@ class Layout:
             shard.parents = [shard.ref]
 
     def of(self, address: str) -> Shard:
-        """Find the shard of an account."""
+        """Return the shard of an account."""
         return next(s for s in (self.masterchain, *self.shards) if s.holds(address))
 
     def advance(self, rng: Random) -> list[Shard]:
-        """Go on to the next masterchain block; list the shards in the order of their blocks."""
+        """Advance to the next masterchain block; return the shards in the order of their blocks."""
         self.turn = (self.turn + 1) % ROUND
         if self.turn == SPLIT + 1:
             self.shards[:1] = self.shards[0].split()
@@ -186,14 +186,14 @@ class Layout:
         counts = rng.choices(list(BLOCKS), list(BLOCKS.values()), k=len(self.shards))
         if self.turn == SPLIT or not any(counts):  # the parent has to announce its split
             counts[0] = max(1, counts[0])
-        if self.turn == SPLIT + 1:  # the masterchain takes in both halves at once
+        if self.turn == SPLIT + 1:  # the masterchain block includes both halves
             counts[:2] = [max(1, count) for count in counts[:2]]
         return [
             shard for shard, count in zip(self.shards, counts, strict=True) for _ in range(count)
         ]
 
     def wants(self, shard: Shard) -> str:
-        """Tell whether a shard's blocks ask for a split or a merge."""
+        """Return "split" or "merge" if the blocks of a shard announce one, else ""."""
         if shard is self.shards[0] and SPLIT - NOTICE <= self.turn <= SPLIT:
             return "split"
         if shard in self.shards[:2] and MERGE - NOTICE <= self.turn <= MERGE:
@@ -201,5 +201,5 @@ class Layout:
         return ""
 
     def splits(self, shard: Shard) -> bool:
-        """Tell whether a shard's block may be its last before it splits."""
+        """Return whether the last block of a shard comes before its split."""
         return shard is self.shards[0] and self.turn == SPLIT

@@ -235,8 +235,14 @@ class Time(Kind):
     name, expected, wire, arrow = "time", "a moment", None, pa.timestamp("us", tz="UTC")
 
 
+class Float(Kind):
+    """A ratio, in results of the analysis. Never on the wire."""
+
+    name, expected, wire, arrow = "float", "a ratio", None, pa.float64()
+
+
 TEXT, BOOL, INT, DIGITS = Text(), Bool(), Int(), Digits()
-SHARD, OPCODE, TIME = Shard(), Opcode(), Time()
+SHARD, OPCODE, TIME, FLOAT = Shard(), Opcode(), Time(), Float()
 OBJECT, ARRAY = Json("{", "object"), Json("[", "array")
 
 

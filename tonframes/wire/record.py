@@ -119,8 +119,12 @@ class Column:
                 return "int64" if self.always else "Int64"
             case "bool":
                 return "bool" if self.always else "boolean"
+            case "uint64":
+                return "UInt64"
             case "string":
                 return "str"
+            case "double":
+                return "Float64"
             case _:
                 return "datetime64[us, UTC]"
 

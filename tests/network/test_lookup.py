@@ -1,4 +1,4 @@
-"""The tables of codes: whole, and the same in every form of asking them."""
+"""The tables of codes: complete, and the same for single codes, columns and frames."""
 
 import functools
 import re
@@ -16,21 +16,20 @@ from hypothesis import strategies as st
 from pandas.testing import assert_series_equal
 
 import tonframes as tf
-from tonframes.network.codes import (
-    BOUNCES,
+from tonframes.network.exit_codes import (
     CONTRACT_DEFINED,
     CONTRACT_DEFINED_NAME,
     EXIT_CODE_NAMES,
     EXIT_CODES,
-    OPCODE_NAMES,
-    OPCODES,
-    RESULT_CODE_NAMES,
-    RESULT_CODES,
     SKIP_REASONS,
     exit_code_name,
     exit_code_names,
-    opcode_name,
-    opcode_names,
+)
+from tonframes.network.opcodes import OPCODE_NAMES, OPCODES, opcode_name, opcode_names
+from tonframes.network.result_codes import (
+    BOUNCES,
+    RESULT_CODE_NAMES,
+    RESULT_CODES,
     result_code_name,
     result_code_names,
 )
@@ -53,12 +52,12 @@ EXPRESSIONS = {
 }
 
 
-# ── the tables are whole ─────────────────────────────────────────────────────────────────────────
+# ── the tables are complete ──────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture(scope="session")
 def section(reference):
-    """Give the text of a section of the reference by its number."""
+    """Return a function that cuts a section out of the reference by its number."""
     text = (reference / "fees-and-gas.md").read_text()
 
     def cut(number):
@@ -71,7 +70,7 @@ def section(reference):
 
 
 def numbered(text, number):
-    """Find the codes that begin an entry of a list in running text."""
+    """Find the codes at the beginning of each entry in running text."""
     found = re.findall(
         rf"(?:^|; |: |\. |\*\*)({number})(?:\*\*)? (?=[a-z(=])", text, flags=re.MULTILINE
     )
@@ -97,7 +96,7 @@ def test_every_opcode_of_the_reference_is_in_the_table(section):
     assert {int(code, 16) for code in found} == set(OPCODES)
 
 
-# Where the service and the standard or contract differ, ours is the service's.
+# If the names of the service and of the standard or contract differ, we use the service's.
 SERVICE_NAMES = {
     "transfer_notification": "jetton_notify",
     "excesses": "excess",
@@ -127,7 +126,7 @@ def test_skip_reasons_and_bounces_are_those_of_the_reference(section):
 
 
 @tables
-def test_rows_are_under_their_codes_and_say_what_they_should(table):
+def test_rows_are_keyed_by_code_and_have_distinct_names(table):
     for code, row in table.items():
         assert row.code == code
         assert row.name
@@ -136,7 +135,7 @@ def test_rows_are_under_their_codes_and_say_what_they_should(table):
     assert len(set(names)) == len(names)
 
 
-def test_a_contract_defines_no_code_that_has_another_name():
+def test_contract_defined_codes_have_no_other_name():
     assert not any(code in codes for codes in CONTRACT_DEFINED for code in EXIT_CODES)
 
 
@@ -152,7 +151,7 @@ def test_a_contract_defines_no_code_that_has_another_name():
         (2, "stack underflow"),
         (132, "access denied (Tact)"),
         (65535, "unknown opcode"),
-        # Number 37 is not for lack of TON here.
+        # As an exit code, 37 does not mean "not enough TON".
         *((code, CONTRACT_DEFINED_NAME) for code in (32, 37, 127, 256, 406, 65534)),
         *((code, None) for code in (-1, 15, 31, 139, 255, 65536, 2**31 - 1, -(2**31))),
     ],
@@ -162,7 +161,7 @@ def test_exit_codes(code, name):
     assert exit_code_name(np.int64(code)) == name
 
 
-def test_the_same_number_is_another_thing_in_each_table():
+def test_the_same_number_differs_between_tables():
     assert result_code_name(37) == "not enough TON"
     assert result_code_name(0) == "success"
     assert result_code_name(36) != exit_code_name(36)
@@ -185,25 +184,25 @@ def test_signed_and_unsigned_opcodes_are_the_same(opcode):
 
 @lookups
 @pytest.mark.parametrize("nothing", [None, pd.NA])
-def test_nothing_has_no_name(one, nothing):
+def test_null_has_no_name(one, nothing):
     assert one(nothing) is None
 
 
 @lookups
 @pytest.mark.parametrize("wrong", [1.0, float("nan"), True, np.True_, "1", b"1", [1], {1}])
-def test_what_is_no_integer_is_refused(one, wrong):
-    with pytest.raises(TypeError, match=r"an? .*code is an int, or a column of integers, not"):
+def test_other_values_than_integers_are_refused(one, wrong):
+    with pytest.raises(TypeError, match=r"an? .*code is an int or a column of integers, not"):
         one(wrong)
 
 
 @pytest.mark.parametrize("far", [2**32, -(2**31) - 1, 10**30])
-def test_what_is_no_opcode_is_refused(far):
+def test_integers_outside_of_32_bits_are_refused_as_opcodes(far):
     with pytest.raises(ValueError, match=rf"integer from -2147483648 to 4294967295, not {far}"):
         opcode_name(far)
 
 
 @pytest.mark.parametrize("one", [exit_code_name, result_code_name])
-def test_codes_are_signed_and_of_32_bits(one):
+def test_exit_and_result_codes_are_signed_32_bits(one):
     with pytest.raises(ValueError, match="integer from -2147483648 to 2147483647, not 2147483648"):
         one(2**31)
 
@@ -234,7 +233,7 @@ def one_by_one(one):
 
 
 def assert_same(names, expected):
-    # Compared in Arrow: to explain how two long lists differ takes pytest minutes.
+    # Compared in Arrow: pytest takes minutes to explain how two long lists differ.
     names, expected = pa.array(names, pa.string()), pa.array(expected, pa.string())
     assert names.equals(expected), names.diff(expected).slice(0, 20)
 
@@ -265,7 +264,7 @@ def test_the_dtype_does_not_depend_on_the_rows(one, column, codes):
 @pytest.mark.parametrize(
     "untyped", [pl.Series([None, None]), pa.nulls(2), pa.chunked_array([pa.nulls(2)])]
 )
-def test_a_column_that_has_only_nulls_needs_no_dtype(untyped):
+def test_a_column_of_nulls_needs_no_dtype(untyped):
     assert as_list(exit_code_name(untyped)) == [None, None]
     assert type(exit_code_name(untyped)) in (pl.Series, pa.StringArray, pa.ChunkedArray)
 
@@ -281,7 +280,7 @@ def test_pandas_keeps_index_and_name_and_gives_text(integers):
     assert_series_equal(codes, before)
 
 
-def test_a_narrow_column_is_asked_as_well():
+def test_narrow_integers_are_accepted():
     assert exit_code_name(pl.Series([-14, 40], dtype=pl.Int8)).to_list() == [
         "out of gas",
         CONTRACT_DEFINED_NAME,
@@ -316,19 +315,19 @@ WRONG_COLUMNS = [
 
 @lookups
 @pytest.mark.parametrize("wrong", WRONG_COLUMNS, ids=lambda column: f"{type(column).__name__}")
-def test_a_column_that_holds_no_integers_is_refused(one, wrong):
+def test_a_column_without_integers_is_refused(one, wrong):
     with pytest.raises(TypeError, match=r"is an integer: the column .* is (\w|\()+"):
         one(wrong)
 
 
-def test_a_column_of_floats_hears_what_to_do():
+def test_a_column_of_floats_gets_a_hint():
     with pytest.raises(TypeError, match=r"'x' is Float64; .*astype\('Int64'\)"):
         exit_code_name(pd.Series([1.0, np.nan], name="x"))
 
 
 @columns
 @pytest.mark.parametrize("far", [2**32, -(2**31) - 1])
-def test_a_column_with_what_is_no_opcode_is_refused(column, far):
+def test_a_column_with_an_invalid_opcode_is_refused(column, far):
     with pytest.raises(ValueError, match=f"an opcode is an integer from .*, not {far}"):
         opcode_name(column([0, None, far]))
 
@@ -339,7 +338,7 @@ def test_a_column_beyond_int64_is_refused():
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame({"x": [1]}), pl.DataFrame({"x": [1]})])
-def test_a_frame_is_no_column(frame):
+def test_a_frame_is_refused(frame):
     with pytest.raises(TypeError, match="column of integers, not DataFrame"):
         exit_code_name(frame)
 
@@ -383,7 +382,7 @@ PLAIN = {
 
 
 @lookups
-def test_the_plain_dicts_say_the_same(one):
+def test_the_plain_dicts_agree(one):
     assert_same([PLAIN[one].get(code) for code in ASKED[one]], one_by_one(one))
 
 
@@ -395,7 +394,7 @@ def recorded(real):
     bodies = sorted((real / "masterchainBlockShards").glob("*.json"))
     assert bodies
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tf.TonframesWarning)  # old bodies hold unknown fields
+        warnings.simplefilter("ignore", tf.TonframesWarning)  # old answers have unknown fields
         return [tf.parse_blocks(body.read_bytes()) for body in bodies]
 
 

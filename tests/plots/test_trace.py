@@ -1,0 +1,92 @@
+"""A trace: messages with both ends, the rows of the tree, and what is drawn of them."""
+
+import pandas as pd
+from drawn import LONGEST, texts
+
+from tonframes.plots import plot_trace
+from tonframes.plots.trace import Message, Row, join_ends, rows_of
+
+
+def test_each_message_of_the_trace_is_drawn_with_its_value(frames):
+    messages = frames[1]
+    trace = messages[messages.trace_id == LONGEST]
+    ax = plot_trace(messages, trace_id=LONGEST)
+    values = trace[trace.direction == "in"].value.dropna()
+    (right,) = ax.child_axes
+    shown = [text for text in texts(right.get_yticklabels()) if text]
+    assert sorted(shown) == sorted(f"{value / 1e9:.3g}" for value in values)
+    widths = [patch.get_linewidth() for patch in ax.patches]
+    assert max(widths) == 10
+    assert len(widths) == len(values)
+
+
+def _frame(*messages):
+    columns = ["msg_hash", "source", "destination", "value", "out", "in"]
+    frame = pd.DataFrame(messages, columns=columns).astype({"value": "Int64"})
+    ends = [frame.assign(tx_hash=frame[end], direction=end) for end in ("out", "in")]
+    return pd.concat(ends).dropna(subset="tx_hash").drop(columns=["out", "in"])
+
+
+def test_messages_have_both_ends():
+    frame = _frame(("m", None, "a", None, None, "t"), ("n", "a", "b", 5, "t", None))
+    assert sorted(join_ends(frame), key=lambda message: message.msg_hash) == [
+        Message("m", None, "a", None, None, "t"),
+        Message("n", "a", "b", 5, "t", None),
+    ]
+
+
+def test_rows_are_below_their_cause():
+    frame = _frame(
+        ("m0", None, "wallet", None, None, "t0"),
+        ("m1", "wallet", "shop", 50, "t0", "t1"),
+        ("m2", "wallet", "bank", 70, "t0", "t2"),
+        ("m3", "bank", "wallet", 60, "t2", "t3"),
+        ("m4", "shop", None, None, "t1", None),
+    )
+    assert rows_of(join_ends(frame), 10) == [
+        Row("wallet", None, 0, None),
+        Row("bank", 70, 1, 0),
+        Row("wallet", 60, 2, 1),
+        Row("shop", 50, 1, 0),
+        Row(None, None, 2, 3),
+    ]
+
+
+def test_others_are_added_up_and_causes_are_kept():
+    many = [(f"n{i}", "wallet", f"a{i}", 10 + i, "t0", f"t{i + 1}") for i in range(9)]
+    frame = _frame(
+        ("m0", None, "wallet", None, None, "t0"), *many, ("big", "a2", "end", 99, "t3", "te")
+    )
+    rows = rows_of(join_ends(frame), 2)
+    assert rows == [
+        Row("wallet", None, 0, None),
+        Row("a8", 18, 1, 0),
+        Row("a2", 12, 1, 0),
+        Row("end", 99, 2, 2),
+        Row(None, sum(range(10, 18)) - 12, 1, 0, others=7),
+    ]
+
+
+def test_an_incomplete_trace_starts_with_the_known_senders():
+    cut = _frame(("m", "far", "a", 5, None, "t"), ("n", "clock", "b", 7, "tick", "u"))
+    assert rows_of(join_ends(cut), 10) == [
+        Row("clock", None),
+        Row("b", 7, 1, 0),
+        Row("far", None),
+        Row("a", 5, 1, 2),
+    ]
+
+
+def test_messages_in_a_circle_do_not_hang():
+    circle = _frame(("m", "a", "b", 5, "t", "u"), ("n", "b", "a", 7, "u", "t"))
+    assert rows_of(join_ends(circle), 10) == []
+
+
+def test_a_long_trace_has_few_rows():
+    rows = [("m0", None, "0:a0", None, None, "t0")]
+    rows += [(f"n{i}", "0:a0", f"0:b{i}", i * 10**6, "t0", f"u{i}") for i in range(255)]
+    rows += [(f"k{i}", f"0:b{i}", "0:a0", 1, f"u{i}", f"v{i}") for i in range(255)]
+    ax = plot_trace(_frame(*rows).assign(trace_id="T"), trace_id="T", top=8)
+    labels = texts(ax.get_yticklabels())
+    assert len(labels) <= 20
+    assert labels[-1] == "247 others"

@@ -1,0 +1,222 @@
+"""Plot the messages of one trace as a tree."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from tonframes.analysis import engines
+from tonframes.analysis.fees import to_ton
+from tonframes.errors import shorten
+from tonframes.plots import frames, labels, style
+from tonframes.wire.schema import MESSAGES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
+    from matplotlib.axes import Axes
+
+#: What `plot_trace` reads.
+TRACE = ("tx_hash", "trace_id", "direction", "msg_hash", "source", "destination", "value")
+
+_SHOWN = ("msg_hash", "source", "destination", "value")
+_WIDEST, _THINNEST, _ALL_WIDTHS = 10.0, 0.8, 150.0  # points
+_OUTSIDE = "outside"
+
+
+def plot_trace(
+    messages: object,
+    *,
+    trace_id: str,
+    top: int = 10,
+    address_book: object | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Plot the messages of one trace as a tree.
+
+    Parameters
+    ----------
+    messages
+        A frame of any engine, or a `Blocks`. `TRACE` names the columns.
+    trace_id
+        Which trace to draw.
+    top
+        How many messages to draw, those with the highest values, with all messages that led to
+        them. The others share a row below the message that caused them, with their sum.
+    address_book
+        Names for the addresses: a frame of any engine.
+    ax
+        The Axes to draw on. None creates a new figure.
+
+    Returns
+    -------
+    The Axes. Each row is a message, with the account that received it. A line comes from the row
+    of the message that caused it, which is above and to the left. The higher the value, the
+    thicker the line; at the right is the value in TON.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from tonframes import read_blocks, sample
+    >>> blocks = read_blocks(sample())
+    >>> ax = plot_trace(blocks, trace_id=blocks.messages.trace_id[0], ax=Figure().subplots())
+    >>> len(ax.get_yticklabels())
+    2
+    """
+    style.check_top(top)
+    if not isinstance(trace_id, str):
+        raise TypeError(f"plot_trace needs a trace_id, a str, not {shorten(trace_id)}")
+    every = engines.take(frames.messages_of(messages), "plot_trace", MESSAGES, TRACE)
+    frame = frames.to_pandas(every.filter(nw.col("trace_id") == trace_id).to_native())
+    rows = rows_of(join_ends(frame), top)
+    accounts = {row.account for row in rows if row.account}
+    known = labels.address_labels(accounts, "plot_trace", address_book)
+    ax = style.axes(ax)
+    title = f"Trace {labels.shortened(trace_id, 11)}"
+    style.set_labels(ax, title=title, x="messages after the first", y="account")
+    if not rows:
+        style.set_empty(ax, "no messages")
+        return ax
+    _draw_tree(ax, rows)
+    style.set_rows(ax, [_label(row, known) for row in rows])
+    values = ["" if row.value is None else labels.short(to_ton(row.value)) for row in rows]
+    right: Any = ax.secondary_yaxis("right")
+    style.set_rows(right, values)
+    right.tick_params(labelcolor=style.text_color(ax))
+    right.set_ylabel(labels.axis("value"), color=style.text_color(ax))
+    return ax
+
+
+def _draw_tree(ax: Axes, rows: Sequence[Row]) -> None:
+    """Draw a point for each row, and a curve to it from its parent."""
+    from matplotlib import patches, path  # noqa: PLC0415 - importing tonframes does not import matplotlib
+
+    scale = min(_WIDEST, _ALL_WIDTHS / len(rows)) / (max(row.value or 0 for row in rows) or 1)
+    for place, row in enumerate(rows):
+        if row.parent is None:
+            continue
+        start = rows[row.parent].depth, row.parent
+        curve = path.Path([start, (start[0], place), (row.depth, place)], [1, 3, 3])
+        width = max(_THINNEST, scale * (row.value or 0))
+        color = style.FILL["facecolor"]
+        ax.add_patch(patches.PathPatch(curve, fill=False, edgecolor=color, linewidth=width))
+    depths = [row.depth for row in rows]
+    ax.plot(depths, range(len(rows)), "o", markersize=5, color=style.text_color(ax))
+    ax.set_xlim(-0.3, max(depths) + 0.3)
+    style.format_counts(ax.xaxis)
+
+
+def _label(row: Row, known: dict[str, str]) -> str:
+    if row.others:
+        return f"{row.others:,} others"
+    return _OUTSIDE if row.account is None else known[row.account]
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message, and the transactions that sent it and received it, as far as they are known."""
+
+    msg_hash: str
+    source: str | None
+    destination: str | None
+    value: int | None
+    sent_by: str | None
+    received_by: str | None
+
+    @property
+    def cause(self) -> str | None:
+        """The transaction that sent it, or its sender if that is unknown; null from outside."""
+        return self.sent_by or self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the plot: the account that received a message, or the number of `others`.
+
+    `parent` is the row of the message that caused this one.
+    """
+
+    account: str | None
+    value: int | None
+    depth: int = 0
+    parent: int | None = None
+    others: int = 0
+
+
+def join_ends(frame: pd.DataFrame) -> list[Message]:
+    """Return each message once, with the transactions at both of its ends."""
+    ends: dict[tuple[str, str], str] = {}
+    for msg_hash, direction, transaction in zip(
+        frame["msg_hash"], frame["direction"], frame["tx_hash"], strict=True
+    ):
+        ends[msg_hash, direction] = transaction
+    once = frame.drop_duplicates("msg_hash").astype(object)
+    columns: list[Any] = [once[name].where(once[name].notna(), None) for name in _SHOWN]
+    return [
+        Message(name, source, destination, value, ends.get((name, "out")), ends.get((name, "in")))
+        for name, source, destination, value in zip(*columns, strict=True)
+    ]
+
+
+def rows_of(messages: Iterable[Message], top: int) -> list[Row]:
+    """Return the rows of a tree: each message below the one that caused it.
+
+    Parameters
+    ----------
+    messages
+        The messages of one trace.
+    top
+        How many messages to draw, those with the highest values, with all that led to them. The
+        other messages of a transaction share a row, and what they caused is not drawn.
+    """
+    messages = sorted(messages, key=lambda message: -(message.value or 0))
+    drawn = _with_causes(messages, top)
+    below = defaultdict[str | None, list[Message]](list)
+    for message in messages:
+        below[message.cause].append(message)
+    known = {message.received_by for message in messages}
+    senders = {m.cause: m.source for m in messages if m.cause and m.cause not in known}
+    # The rows to come, the next one last, each with the transaction or sender that it stands for.
+    stack: list[tuple[Row, str | None]]
+    stack = [(Row(account, None), cause) for cause, account in reversed(senders.items())]
+    stack += _children(below.pop(None, []), drawn, 0, None)
+    rows: list[Row] = []
+    while stack:
+        row, cause = stack.pop()
+        rows.append(row)
+        stack += _children(below.pop(cause, []), drawn, row.depth + 1, len(rows) - 1)
+    return rows
+
+
+def _with_causes(messages: list[Message], top: int) -> set[Message]:
+    """Return the first `top` messages, and all that led to them."""
+    received = {message.received_by: message for message in messages if message.received_by}
+    drawn: set[Message] = set()
+    for message in messages[:top]:
+        link: Message | None = message
+        while link and link not in drawn:
+            drawn.add(link)
+            link = received.get(link.sent_by or "")
+    return drawn
+
+
+def _children(
+    messages: list[Message], drawn: set[Message], depth: int, parent: int | None
+) -> list[tuple[Row, str | None]]:
+    """Return the rows of the messages that one transaction sent, the last row first."""
+    others = [message for message in messages if message not in drawn]
+    if len(others) == 1:  # a row for the others would take the same room
+        others = []
+    shown = [message for message in messages if message not in others]
+    rows: list[tuple[Row, str | None]]
+    rows = [
+        (Row(m.destination, m.value, depth, parent), m.received_by or "") for m in reversed(shown)
+    ]
+    if not others:
+        return rows
+    total = sum(message.value or 0 for message in others)
+    return [(Row(None, total, depth, parent, len(others)), ""), *rows]
