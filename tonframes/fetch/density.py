@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tonframes.client import Client
+    from tonframes.fetch.headers import Key
     from tonframes.fetch.windows import Ends
 
-#: A sample for so many masterchain blocks, and samples at most: each is a page of blocks.
-PER_SAMPLE, MOST_SAMPLES = 200, 12
+#: A sample for so many masterchain blocks, and samples at most: each is a page of blocks, or some
+#: more where the service allows small pages only.
+PER_SAMPLE, MOST_SAMPLES, MOST_PAGES = 200, 12, 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +69,27 @@ def measure(client: Client, runs: Sequence[range]) -> Density:
 
 def _sample(client: Client, first: int, ends: Ends) -> dict[int, tuple[int, int]]:
     """Return the blocks and transactions of the masterchain blocks of which a page has all."""
-    parse = headers.reading(first, ends.last)
-    ask = partial(client.blocks, parse, start_utime=first, end_utime=ends.last)
-    page, limit = read_page(client, ask)
-    found: dict[int, list[int]] = defaultdict(list)
-    for header in page.headers:
-        found[header.mc_seqno].append(header.link.transactions)
-    # Those at the ends of a page may lack blocks, which were made earlier or come later.
-    start, stop = ends.run.start, ends.run.stop
+    found: dict[int, dict[Key, int]] = defaultdict(dict)
+    start, stop, following = ends.run.start, ends.run.stop, first
+    for _ in range(MOST_PAGES):
+        parse = headers.reading(following, ends.last)
+        ask = partial(client.blocks, parse, start_utime=following, end_utime=ends.last)
+        page, limit = read_page(client, ask)
+        for header in page.headers:
+            found[header.mc_seqno][header.key] = header.link.transactions
+        if len(page.headers) < limit:
+            stop = ends.run.stop
+            break
+        # The masterchain blocks at the ends of a sample may lack blocks that were made earlier, or
+        # come later.
+        stop = max(found) - headers.MARGIN + 1
+        if stop - min(found) > 4 * headers.MARGIN:
+            break
+        following = max(following + 1, *(header.utime for header in page.headers))
     if first > ends.first:
         start = min(found, default=0) + headers.MARGIN
-    if len(page.headers) >= limit:
-        stop = max(found) - headers.MARGIN + 1
     return {
-        seqno: (len(counts), sum(counts))
+        seqno: (len(counts), sum(counts.values()))
         for seqno, counts in found.items()
         if start <= seqno < stop
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
-from math import ceil
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -139,9 +138,9 @@ def plan_blocks(
     >>> with tf.serve(tf.sample(), dialect="service") as url, tf.Client(url) as client:
     ...     plan = plan_blocks(range(90_000_000, 90_000_100), client=client, store=None)
     >>> plan.transactions, plan.requests_by_windows, plan.requests_by_block
-    (2500, 7, 202)
+    (2500, 6, 202)
     >>> plan.ways["free"].to_dict()
-    {'windows': 0.7, 'masterchain blocks': 20.2}
+    {'windows': 0.6, 'masterchain blocks': 20.2}
     """
     with resolve_client(client) as (online, service):
         wanted = resolve_seqnos(seqnos)
@@ -172,9 +171,9 @@ def _by_windows(density: Density, run: range, limit: int) -> int:
     blocks = (density.blocks or 0) * len(run) / limit
     transactions = (density.transactions or 0) * len(run) / limit
     # The last page of a slice, and of an interval, is not full.
-    of_blocks = ceil(blocks + 0.5 * (blocks // SLICE))
-    of_transactions = ceil(transactions + 0.2 * (transactions // INTERVAL))
-    return 2 + max(1, of_blocks) + max(1, of_transactions)
+    of_blocks = 1 + int(blocks + 0.5 * (blocks // SLICE))
+    of_transactions = 1 + int(transactions + 0.2 * (transactions // INTERVAL))
+    return 2 + of_blocks + of_transactions
 
 
 def _by_block(density: Density, run: range, limit: int) -> int:
