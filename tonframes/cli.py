@@ -22,8 +22,8 @@ from tonframes.fetch import (
     fetch_blocks,
     follow_blocks,
     plan_blocks,
-    seqno_at,
 )
+from tonframes.fetch.time import resolve_seqnos
 from tonframes.service import serve_forever
 from tonframes.wire.schema import TABLES
 
@@ -187,7 +187,7 @@ def _client(options: argparse.Namespace) -> Client:
 
 def _fetch_blocks(options: argparse.Namespace) -> None:
     with _client(options) as client:
-        seqnos = _seqnos(options.seqnos, client)
+        (seqnos,) = resolve_seqnos(options.seqnos, client)
         plan = plan_blocks(seqnos, client=client, store=options.store)
         if options.dry:
             print(plan)
@@ -198,8 +198,7 @@ def _fetch_blocks(options: argparse.Namespace) -> None:
 
 def _follow(options: argparse.Namespace) -> None:
     with _client(options) as client:
-        start = None if options.start is None else _seqno(options.start, client)
-        for blocks in follow_blocks(start, client=client, store=options.store):
+        for blocks in follow_blocks(options.start, client=client, store=options.store):
             print(_card(blocks).partition("\n")[0], flush=True)
 
 
@@ -247,24 +246,3 @@ def _card(tables: TableSet) -> str:
 
 def _serve(options: argparse.Namespace) -> None:
     serve_forever(options.store, host=options.host, port=options.port, dialect=options.dialect)
-
-
-def _seqnos(text: str, client: Client) -> range:
-    """Read `100:150`, `100`, or moments with a slash between them, as ISO 8601 has it."""
-    # A moment has colons of its own, and a hyphen, which seqnos have not.
-    start, separator, stop = text.partition("/" if "/" in text or "-" in text else ":")
-    if not separator:
-        seqno = _seqno(text, client)
-        return range(seqno, seqno + 1)
-    if not start or not stop:
-        raise ValueError(f"{text!r} is not like 100:150, 100, or 2026-05-28/2026-05-29")
-    seqnos = range(_seqno(start, client), _seqno(stop, client))
-    if not seqnos:
-        raise ValueError(
-            f"{text!r} is empty: nothing is from {seqnos.start} on and before {seqnos.stop}"
-        )
-    return seqnos
-
-
-def _seqno(text: str, client: Client) -> int:
-    return int(text) if text.isdecimal() else seqno_at(text, client=client)

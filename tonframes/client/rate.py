@@ -12,7 +12,7 @@ from threading import Event, Lock
 SLICE = 0.2
 #: Requests are spaced this much wider than the limit requires, because two requests may arrive
 #: closer together than they were sent.
-MARGIN = 1.03
+MARGIN = 1.04
 #: Turns that come late by up to so many seconds, because a thread woke up late or had nothing to
 #: send, do not delay those after them: these come closer together, by at most this factor.
 LATE, CLOSER = 1.0, 2.0
