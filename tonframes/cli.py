@@ -6,69 +6,57 @@ import argparse
 import logging
 import os
 import sys
-from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tonframes.addresses import to_raw
-from tonframes.client import Client
-from tonframes.columns import describe
-from tonframes.demo import demo
-from tonframes.errors import TonframesError
-from tonframes.fetch import (
-    DEFAULT,
-    fetch_accounts,
-    fetch_blocks,
-    follow_blocks,
-    plan_blocks,
-)
-from tonframes.fetch.time import resolve_seqnos
-from tonframes.service import serve_forever
-from tonframes.wire.schema import TABLES
+import tonframes as tf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import pandas as pd
+
+    from tonframes.fetch.resolve import StoreOption
     from tonframes.tableset import TableSet
 
 MORE = """\
 exit status:
-  0    done
-  1    an error, told in one line on stderr
+  0    success
+  1    an error; stderr has one line about it
   2    wrong arguments
-  130  interrupted by Ctrl-C (serve: 0); what was committed is kept
-  141  whoever was to read the output has gone
+  130  interrupted by Ctrl-C (serve: 0); what is committed to the store stays there
+  141  the reader of the output has closed the pipe
 
 environment:
   TONFRAMES_URL      the service (default: TON Center)
-  TONCENTER_API_KEY  a key, sent to TON Center alone
+  TONCENTER_API_KEY  an API key; it is sent to TON Center only
   TONFRAMES_STORE    the store (default: one per service in your cache directory)
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and give its exit status."""
+    """Run a command and return its exit status."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     options = _parser().parse_args(arguments)
-    # What the client has to say while it tries again: nobody should wait and wonder.
+    # The client logs why it waits and tries again.
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
     logging.getLogger("tonframes").setLevel(logging.INFO)
     try:
         options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes once more when it ends: that is to go nowhere, not to fail again.
+        # Python flushes stdout again at exit. Without this line that would fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (TonframesError, ValueError, OSError) as error:
-        told = [str(error), *getattr(error, "__notes__", ())]
-        sys.stderr.write(f"tonframes: {' '.join(' '.join(told).split())}\n")
+    except (tf.TonframesError, ValueError, OSError) as error:
+        lines = [str(error), *getattr(error, "__notes__", ())]
+        sys.stderr.write(f"tonframes: {' '.join(' '.join(lines).split())}\n")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("tonframes: interrupted; what was committed is kept\n")
+        sys.stderr.write("tonframes: interrupted; what is committed to the store stays there\n")
         return 130
     return 0
 
@@ -76,90 +64,108 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tonframes",
-        description="Typed tables of the TON blockchain, from an index service to Parquet.",
+        description="Fetch TON blockchain data from an index service into typed Parquet tables.",
         epilog=MORE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"tonframes {version('tonframes')}")
+    parser.add_argument("--version", action="version", version=f"tonframes {tf.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    text = "Fetch into a Parquet store what it lacks."
+    text = "Fetch blocks or account states into a Parquet store."
     fetch = commands.add_parser("fetch", help=text, description=text)
     what = fetch.add_subparsers(required=True, metavar="WHAT")
 
-    text = "Transactions and messages of masterchain blocks, and of the shards' blocks they commit."
+    text = (
+        "Fetch the transactions and messages of masterchain blocks and of the shard blocks that "
+        "they commit. Blocks that the store holds are not fetched again."
+    )
     blocks = what.add_parser("blocks", help=text, description=text)
     blocks.add_argument(
         "seqnos",
         metavar="FROM:TO",
-        help="masterchain seqnos, TO not included; a single one; or moments in UTC with a slash "
-        "between them, 2026-05-28T20:26/2026-05-29",
+        help="masterchain seqnos without TO, as 100:150; one seqno; or two UTC times with a slash "
+        "between them, as 2026-05-28T20:26/2026-05-29",
     )
-    blocks.add_argument("--dry", action="store_true", help="only say what it would cost")
+    blocks.add_argument(
+        "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
+    )
     _add_service(blocks)
     blocks.set_defaults(run=_fetch_blocks)
 
-    text = "Present states of accounts; each is kept as a snapshot."
+    text = "Fetch the current states of accounts. The store keeps them as a snapshot."
     accounts = what.add_parser("accounts", help=text, description=text)
     accounts.add_argument(
         "file",
         type=Path,
         metavar="FILE",
-        help="addresses in any form, with white space between them, in UTF-8; - is stdin",
+        help="a UTF-8 text file of addresses in any form, separated by white space; - is stdin",
     )
-    accounts.add_argument("--no-boc", action="store_true", help="leave out code and data")
+    accounts.add_argument("--no-boc", action="store_true", help="fetch without code and data")
     accounts.add_argument(
         "--max-age",
         metavar="AGE",
-        help="take states younger than this from the store, as 30min, 1h or 2d (default: ask "
-        "for all of them)",
+        help="use states from the store that are newer than this: 30min, 1h or 2d (default: "
+        "fetch all of them)",
     )
     _add_service(accounts)
     accounts.set_defaults(run=_fetch_accounts)
 
-    text = "Fetch masterchain blocks as they come, until Ctrl-C."
+    text = "Fetch new masterchain blocks as they appear, until Ctrl-C."
     follow = commands.add_parser("follow", help=text, description=text)
     follow.add_argument(
         "start",
         nargs="?",
         metavar="FROM",
-        help="masterchain seqno, or moment in UTC (default: the last block)",
+        help="a masterchain seqno or a UTC time to start from (default: the last block)",
     )
     _add_service(follow)
     follow.set_defaults(run=_follow)
 
-    text = "Tell dtype, unit, meaning and API path of the columns of a table."
-    columns = commands.add_parser("describe", help=text, description=text)
-    columns.add_argument("table", choices=TABLES, metavar="TABLE", help=", ".join(TABLES))
-    columns.set_defaults(run=_describe)
+    text = "Print dtype, unit, meaning and API path of each column of a table."
+    table = commands.add_parser("describe", help=text, description=text)
+    table.add_argument(
+        "columns",
+        type=_columns,
+        metavar="TABLE",
+        help="transactions, messages, blocks, accounts, address_book or metadata",
+    )
+    table.set_defaults(run=_describe)
 
-    text = "Answer the API's operations from a store, on this computer, until Ctrl-C."
+    text = "Run an index service on this computer that answers from a store, until Ctrl-C."
     service = commands.add_parser("serve", help=text, description=text)
-    service.add_argument("store", type=Path, metavar="DIR", help="a store; it is never written to")
+    service.add_argument("store", type=Path, metavar="DIR", help="the store; it is only read")
     service.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
     )
     service.add_argument(
-        "--port", type=int, default=8081, help="port to listen on; 0 is any (default: %(default)s)"
+        "--port",
+        type=int,
+        default=8081,
+        help="port to listen on; 0 picks a free one (default: %(default)s)",
     )
     service.add_argument(
         "--dialect",
         choices=("specification", "service"),
         default="specification",
-        help="answer as specified, or as deployed services do (default: %(default)s)",
+        help="answer as the specification says or as deployed services do (default: %(default)s)",
     )
     service.set_defaults(run=_serve)
 
-    text = "Do the main job on made-up data, step by step; nothing leaves this computer."
+    text = "Rewrite the files of a store that an older version of tonframes has written."
+    upgrade = commands.add_parser("upgrade", help=text, description=text)
+    upgrade.add_argument("store", type=Path, metavar="DIR", help="a store")
+    upgrade.set_defaults(run=_upgrade)
+
+    text = "Show the main steps on made-up data. It needs no network."
     show = commands.add_parser("demo", help=text, description=text)
     show.add_argument(
         "--store",
         type=Path,
         default=Path("tonframes-demo"),
         metavar="DIR",
-        help="where to keep what it fetches (default: %(default)s)",
+        help="the store to fetch into (default: %(default)s)",
     )
-    show.set_defaults(run=lambda options: demo(options.store))
+    show.set_defaults(run=_demo)
     return parser
 
 
@@ -167,7 +173,7 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         type=Path,
-        default=DEFAULT,
+        default=argparse.SUPPRESS,
         metavar="DIR",
         help="the store (default: TONFRAMES_STORE, or one per service in your cache directory)",
     )
@@ -176,63 +182,81 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
         "--rps",
         type=float,
         metavar="R",
-        help="requests per second at most (default: 1 of TON Center, 10 with a key; no limit of "
-        "other services)",
+        help="maximum of requests per second (default: 1 for TON Center, 10 with an API key; "
+        "unlimited for other services)",
     )
 
 
-def _client(options: argparse.Namespace) -> Client:
-    return Client(options.url, requests_per_second=options.rps)
+def _client(options: argparse.Namespace) -> tf.Client:
+    return tf.Client(options.url, requests_per_second=options.rps)
+
+
+def _store(options: argparse.Namespace) -> StoreOption:
+    from tonframes.fetch import DEFAULT
+
+    return getattr(options, "store", DEFAULT)
 
 
 def _fetch_blocks(options: argparse.Namespace) -> None:
+    from tonframes.fetch.time import resolve_seqnos
+
+    store = _store(options)
     with _client(options) as client:
         (seqnos,) = resolve_seqnos(options.seqnos, client)
-        plan = plan_blocks(seqnos, client=client, store=options.store)
+        plan = tf.plan_blocks(seqnos, client=client, store=store)
         if options.dry:
             print(plan)
             return
         sys.stderr.write(f"{plan}\n")
-        print(_card(fetch_blocks(seqnos, client=client, store=options.store)))
+        print(_card(tf.fetch_blocks(seqnos, client=client, store=store)))
 
 
 def _follow(options: argparse.Namespace) -> None:
     with _client(options) as client:
-        for blocks in follow_blocks(options.start, client=client, store=options.store):
+        following = tf.follow_blocks(options.start, client=client, store=_store(options))
+        for blocks in following:
             print(_card(blocks).partition("\n")[0], flush=True)
 
 
 def _fetch_accounts(options: argparse.Namespace) -> None:
     addresses = list(_addresses(options.file))
     with _client(options) as client:
-        accounts = fetch_accounts(
+        accounts = tf.fetch_accounts(
             addresses,
             include_boc=not options.no_boc,
             max_age=options.max_age,
             client=client,
-            store=options.store,
+            store=_store(options),
         )
     print(_card(accounts))
 
 
 def _addresses(file: Path) -> Iterator[str]:
-    """Read addresses, and name the line of one that is none."""
+    """Read addresses. An error names the line of a wrong one."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{file} is not UTF-8: {error}") from None
     if not text.strip("\ufeff \t\r\n"):
-        raise ValueError(f"{file} holds no address")
+        raise ValueError(f"{file} contains no address")
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         for address in line.split():
             try:
-                yield to_raw(address)
+                yield tf.to_raw(address)
             except ValueError as error:
                 raise ValueError(f"{file}, line {number}: {error}") from None
 
 
+def _columns(table: str) -> pd.DataFrame:
+    """Look up the columns of a table. A wrong name is a wrong argument."""
+    try:
+        return tf.describe(table)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _describe(options: argparse.Namespace) -> None:
-    columns = describe(options.table)
+    columns: pd.DataFrame = options.columns
     rows = [list(columns), *columns.astype(str).to_numpy().tolist()]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     for row in rows:
@@ -240,9 +264,26 @@ def _describe(options: argparse.Namespace) -> None:
 
 
 def _card(tables: TableSet) -> str:
-    """Say what there is, without the brackets that Python puts around it."""
+    """Return the summary of tables without the angle brackets of its repr."""
     return repr(tables)[1:-1]
 
 
 def _serve(options: argparse.Namespace) -> None:
+    from tonframes.service import serve_forever
+
     serve_forever(options.store, host=options.host, port=options.port, dialect=options.dialect)
+
+
+def _demo(options: argparse.Namespace) -> None:
+    from tonframes.demo import demo
+
+    demo(options.store)
+
+
+def _upgrade(options: argparse.Namespace) -> None:
+    from tonframes.wire.schema import VERSION
+
+    rewritten = tf.upgrade_store(options.store)
+    for file in rewritten:
+        print(f"rewrote {file}")
+    print(f"{len(rewritten)} files rewritten; {options.store} has version {VERSION} of the columns")

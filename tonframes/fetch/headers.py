@@ -48,11 +48,11 @@ def reading(first: int, last: int) -> Callable[[bytes], BlockPage]:
     """
 
     def parse(content: bytes) -> BlockPage:
-        page = pages.read(schema.BLOCKS_BODY, content)
-        if page.body.blocks is None:
+        page = pages.read(schema.BLOCKS_ANSWER, content)
+        if page.answer.blocks is None:
             raise DecodeError("$", 'an object with "blocks"', "one without")
         pages.check_doubles([page])
-        page = _with_rows(page, {_key(row): row for row in page.body.blocks}.values())
+        page = _with_rows(page, {_key(row): row for row in page.answer.blocks}.values())
         headers = list(_headers(page))
         for i, header in enumerate(headers):
             if not first <= header.utime <= last:
@@ -65,7 +65,7 @@ def reading(first: int, last: int) -> Callable[[bytes], BlockPage]:
 
 def _headers(page: Page) -> Iterator[Header]:
     of_key = links([page])
-    for row, link in zip(page.body.blocks, of_key.values(), strict=True):
+    for row, link in zip(page.answer.blocks, of_key.values(), strict=True):
         times = (row.gen_utime, row.start_lt, row.end_lt)
         if None in times:
             raise DecodeError("$.blocks", "times and logical times", "a block without")
@@ -74,7 +74,7 @@ def _headers(page: Page) -> Iterator[Header]:
 
 def _with_rows(page: Page, rows: Iterable[Any]) -> Page:
     """Return a page with these blocks only."""
-    return replace(page, body=msgspec.structs.replace(page.body, blocks=list(rows)))
+    return replace(page, answer=msgspec.structs.replace(page.answer, blocks=list(rows)))
 
 
 def _key(row: Any) -> tuple[Any, ...]:
@@ -215,7 +215,7 @@ class Headers:
                 self._next = part.end + 1
         part.next = following
         for page in came:
-            of_page = zip(page.headers, page.page.body.blocks, strict=True)
+            of_page = zip(page.headers, page.page.answer.blocks, strict=True)
             new = [(header, row) for header, row in of_page if self._add(header)]
             if new:
                 # Those of the last second of a page come again with the next one.

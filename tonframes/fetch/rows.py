@@ -63,10 +63,10 @@ def reading(start: int, end: int) -> Callable[[bytes], RowPage]:
     """
 
     def parse(content: bytes) -> RowPage:
-        page = pages.read(schema.BLOCKS_BODY, content)
-        if page.body.transactions is None:
+        page = pages.read(schema.BLOCKS_ANSWER, content)
+        if page.answer.transactions is None:
             raise DecodeError("$", 'an object with "transactions"', "one without")
-        rows = page.body.transactions
+        rows = page.answer.transactions
         for i, row in enumerate(rows):
             if not start <= int(row.lt) <= end:
                 path = f"$.transactions[{i}].lt"
