@@ -176,9 +176,12 @@ class Faulty(FaultServer):
         Functions to call, by the number of requests answered.
     """
 
-    def __init__(self, path: Path, dialect: str = "service") -> None:
+    def __init__(self, path: Path, dialect: str = "service", *, windows: bool = False) -> None:
         super().__init__()
         self._operations = DIALECTS[dialect](HeldRows(Store(path), dialect))
+        if not windows:  # then masterchain blocks are read one at a time
+            for operation in ("blocks", "transactions"):
+                self._operations.operations.pop(operation, None)
         self._told: dict[str, tuple[int, bytes]] = {}
         self._rules: list[Rule] = []
         self._turn = threading.RLock()

@@ -738,7 +738,7 @@ def test_a_port_that_is_taken(path, specified):
 
 @pytest.mark.parametrize(
     "target",
-    ["/", "/api/v3", "/api/v3/", "/api/v3/blocks", "/accountStates", "//[", "/%2e%2e/etc/passwd"],
+    ["/", "/api/v3", "/api/v3/", "/api/v3/nothing", "/accountStates", "//[", "/%2e%2e/etc/passwd"],
 )
 def test_other_paths_are_not_found(specified, deployed, target):
     for url in (specified, deployed):
