@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 import pandas as pd
 import pytest
-
 from window_service import Chain, Troubles, WindowService, displaced
 
 import tonframes as tf

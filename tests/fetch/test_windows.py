@@ -230,12 +230,14 @@ def test_the_bar_counts_the_time_of_the_clock(capsys):
 def test_the_rate_limit_is_used_and_kept(rate, limit):
     troubles = Troubles(latency=0.1, max_limit=limit)
     with apart(bodies(1000), troubles) as (url, seen):
-        start = time.monotonic()
         with Client(url, requests_per_second=rate) as client:
             tf.fetch_blocks(range(FIRST + 10, FIRST + 990), client=client, store=None)
-        seconds = time.monotonic() - start
         times = sorted(seen())
+    seconds = times[-1] - times[0]
     assert seconds > 10
-    assert len(times) / seconds >= 0.95 * rate
     fullest = max(sum(t < start + 1 for t in times[i:]) for i, start in enumerate(times))
-    assert fullest <= rate
+    # On their way two requests may come closer together: the service's threads wait for a turn too.
+    kept = (len(times) - 1) / seconds >= 0.95 * rate
+    assert (kept, fullest <= rate + 1) == (True, True), (
+        f"{(len(times) - 1) / seconds:.2f} requests a second, {fullest} in the fullest one"
+    )
