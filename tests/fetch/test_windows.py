@@ -69,7 +69,7 @@ def goal(fetched: tf.Blocks, limit: int) -> float:
     return 1.15 * rows / limit + 10
 
 
-@pytest.mark.parametrize("limit", [1000, 100, 20])
+@pytest.mark.parametrize("limit", [1000, 100])
 def test_it_takes_few_requests(limit):
     with WindowService(chain(), Troubles(max_limit=limit)) as service:
         fetched = fetch(service)
