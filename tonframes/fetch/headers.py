@@ -144,7 +144,7 @@ class Headers:
     def repair(self) -> Slice | None:
         """Return the seconds to read again, because blocks of them are missing."""
         if self._repairs:
-            idle = (part for part in self._repairs if not part.busy)
+            idle = (part for part in self._repairs if not part.busy and not part.done)
             return next(idle, None)
         missing = list(self._missing())
         if not missing:
@@ -165,7 +165,7 @@ class Headers:
     def slice(self) -> Slice | None:
         """Return the next seconds to read."""
         for part in self._slices:
-            if not part.busy:
+            if not part.busy and not part.done:
                 return part
         if not self._measured or self._next > self.last:
             return None

@@ -56,6 +56,11 @@ def knows_windows(client: Client) -> bool:
     return client not in _without
 
 
+def lacks_windows(client: Client) -> None:
+    """Note that the service does not have the operations that read through windows."""
+    _without.add(client)
+
+
 def read_windows(client: Client, run: range) -> Iterator[Stretch]:
     """Yield consecutive masterchain blocks, from the first one on, in stretches.
 
@@ -67,11 +72,7 @@ def read_windows(client: Client, run: range) -> Iterator[Stretch]:
     RequestError
         The service does not answer; what had come before has been yielded.
     """
-    try:
-        ends = _ends(client, run)
-    except UnknownOperationError:
-        _without.add(client)
-        return
+    ends = find_ends(client, run)
     if ends is None:
         return
     windows = _Windows(client, ends)
@@ -82,7 +83,7 @@ def read_windows(client: Client, run: range) -> Iterator[Stretch]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Ends:
+class Ends:
     """The run that can be read: the last blocks of all shards around it, and its seconds."""
 
     run: range
@@ -92,22 +93,32 @@ class _Ends:
     last: int
 
 
-def _ends(client: Client, run: range) -> _Ends | None:
-    """Ask for the last blocks of all shards before a run and at its end; None if unknown."""
-    before = _state(client, run.start - 1)
-    if before is None:
+def find_ends(client: Client, run: range) -> Ends | None:
+    """Ask for the last blocks of all shards before a run and at its end.
+
+    Returns
+    -------
+    None if they are unknown, or the service is known not to be read through windows. The run ends
+    with the last masterchain block of the service.
+    """
+    if not knows_windows(client):
         return None
-    after = _state(client, run.stop - 1)
-    if after is None:
-        last = masterchain_info(client).last.seqno
-        run = range(run.start, min(run.stop, last + 1))
-        after = _state(client, last) if run else None
-    if after is None or after.last is None:
+    try:
+        before = _state(client, run.start - 1)
+        after = None if before is None else _state(client, run.stop - 1)
+        if before is not None and after is None:
+            last = masterchain_info(client).last.seqno
+            run = range(run.start, min(run.stop, last + 1))
+            after = _state(client, last) if run else None
+    except UnknownOperationError:
+        lacks_windows(client)
+        return None
+    if before is None or after is None or after.last is None:
         return None
     first = before.first
     if first is None:  # a service names the blocks before its first one, and knows no more of them
         first = _first_time(client, run.start)
-    return None if first is None else _Ends(run, before.tips, after.tips, first, after.last)
+    return None if first is None else Ends(run, before.tips, after.tips, first, after.last)
 
 
 def _state(client: Client, seqno: int) -> State | None:
@@ -137,7 +148,7 @@ def _first_time(client: Client, seqno: int) -> int | None:
 class _Windows:
     """What is read and what is to be read next; threads read, one thread takes what is whole."""
 
-    def __init__(self, client: Client, ends: _Ends) -> None:
+    def __init__(self, client: Client, ends: Ends) -> None:
         self._client = client
         self._ends = ends
         self._run = run = ends.run
@@ -276,7 +287,7 @@ class _Windows:
         try:
             call()
         except UnknownOperationError:
-            _without.add(self._client)
+            lacks_windows(self._client)
             self._end(None)
         except DecodeError:
             # The service does not answer as it should; asked in another way it may.
@@ -304,7 +315,7 @@ class _Windows:
             wait_before(client, part.attempt)
         first, last = part.next, part.end
         parse = headers.reading(first, last)
-        page, limit = _page(
+        page, limit = read_page(
             client, partial(client.blocks, parse, start_utime=first, end_utime=last)
         )
         came, following = [page], last + 1
@@ -329,7 +340,7 @@ class _Windows:
             while got < wanted.count and not ended:
                 at, most = wanted.offset + got, wanted.count - got
                 ask = partial(client.transactions, parse, start_lt=start, end_lt=end, offset=at)
-                page, limit = _page(client, ask, most)
+                page, limit = read_page(client, ask, most)
                 got += page.count
                 ended = page.count < limit
                 with self._changed:
@@ -344,7 +355,7 @@ class _Ask(Protocol[P_co]):
     def __call__(self, *, limit: int) -> P_co: ...
 
 
-def _page(client: Client, ask: _Ask[P], most: int = MOST_ROWS) -> tuple[P, int]:
+def read_page(client: Client, ask: _Ask[P], most: int = MOST_ROWS) -> tuple[P, int]:
     """Return a page of as many rows as the service manages, and how many were asked for."""
     ends = time.monotonic() + client.deadline
     while True:
@@ -374,14 +385,14 @@ def _rest_of_second(
     if low == high:
         offset = len(page.headers)
         while page.headers:
-            page, _ = _page(client, partial(ask, start_lt=low, end_lt=high, offset=offset))
+            page, _ = read_page(client, partial(ask, start_lt=low, end_lt=high, offset=offset))
             offset += len(page.headers)
             read.append(page)
         return read
     lts = sorted(header.start_lt for header in page.headers)
     middle = max(low, min(lts[len(lts) // 2], high - 1))
     for first, last in ((low, middle), (middle + 1, high)):
-        half, limit = _page(client, partial(ask, start_lt=first, end_lt=last))
+        half, limit = read_page(client, partial(ask, start_lt=first, end_lt=last))
         read.append(half)
         if len(half.headers) >= limit:
             read += _rest_of_second(client, second, half, first, last)
