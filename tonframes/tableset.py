@@ -256,6 +256,7 @@ class TableSet(ABC):
 #: What the ways of proving that nothing is missing are called in a store.
 PROOFS = {
     "chain": "whole, by the chain of every shard's blocks (chain)",
+    "account": "whole, by the chain of each account's transactions (account)",
     "links": "whole, by the chain of every account's transactions (links)",
 }
 

@@ -83,11 +83,6 @@ class Chains:
         self._tops: dict[str, int] = {}
         self._asked_after: set[str] = set()
 
-    def covered(self, account: str) -> bool:
-        """Return whether the whole period is known without asking the service anything."""
-        period = self.periods[account]
-        return any(span.covers(period) for span in self.spans[account])
-
     def gaps(self, account: str) -> list[range]:
         """Return the parts of the period that are unknown, in its unit."""
         period, top = self.periods[account], self._tops.get(account)
@@ -98,6 +93,11 @@ class Chains:
         if reached is not None and period.stop is None:
             known = [gap for gap in known if gap.start < reached.start(period.unit)]
         return known
+
+    @property
+    def unknown(self) -> list[str]:
+        """The accounts that have no transactions."""
+        return [a for a, top in self._tops.items() if not top and not any(s.stop_lt for s in self.spans[a])]
 
     # ── what came ────────────────────────────────────────────────────────────────────────────────
 
@@ -153,7 +153,7 @@ class Chains:
         """Return what to ask for next; None if the period is complete."""
         period, top = self.periods[account], self._tops[account]
         known = self.spans[account]
-        if not top and known:  # the state is older than what came
+        if not top and known and known[-1].stop_lt:  # the state is older than what came
             top = known[-1].stop_lt - 1
         if top <= 0:
             return None
@@ -182,7 +182,7 @@ class Chains:
         found = []
         until = self._service.last_utime - LAG
         last = next((s for s in self.spans[account] if s.stop_lt == top + 1), None)
-        if top == 0 and not self.spans[account] and period.stop <= until:
+        if account in self.unknown and period.stop <= until:
             found.append(Span(0, 0, 0, until))
         if last is not None and last.stop_utime < period.stop <= until:
             found.append(Span(last.stop_lt, last.stop_lt, last.stop_utime, until))

@@ -1,0 +1,218 @@
+"""Batches of accounts fetched in threads; what comes is committed in one thread."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict, deque
+from dataclasses import dataclass, field
+from functools import partial
+from queue import Empty, Full, Queue
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tonframes.errors import TonframesError
+from tonframes.fetch.crew import Crew
+from tonframes.fetch.histories.batch import Batch
+from tonframes.fetch.histories.chains import Chains
+from tonframes.wire.tables import concat
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from tonframes.client import Client
+    from tonframes.fetch.histories.chains import Service, Step
+    from tonframes.fetch.progress import Progress
+    from tonframes.store import Period, Span, Spans, Store
+    from tonframes.wire.tables import Tables
+
+#: Transactions are committed when there are so many, or after so many seconds.
+LARGEST, OLDEST = 20_000, 5.0
+#: Pages that wait for the thread that commits.
+WAITING = 32
+#: Seconds between looks at whether the fetch was ended.
+LOOK = 0.2
+
+
+class _OverError(Exception):
+    """The fetch has ended: nothing more is to be read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    """The end of a batch.
+
+    Attributes
+    ----------
+    accounts
+        Its accounts; none if it failed.
+    lacking
+        What did not come, by account.
+    unknown
+        The accounts that the service does not know.
+    claims
+        Spans without transactions, by account.
+    """
+
+    accounts: Sequence[str] = ()
+    lacking: Mapping[str, Step] = field(default_factory=dict)
+    unknown: Sequence[str] = ()
+    claims: Spans = field(default_factory=dict)
+
+
+_Item = dict[str, pa.Table] | _Done | TonframesError
+
+
+class Histories:
+    """Fetches histories of any number of accounts, and commits what comes.
+
+    Parameters
+    ----------
+    client
+        The client to use.
+    store
+        Where to commit; None keeps everything in `parts`.
+    service
+        Which blocks the service has.
+    bar
+        Shows how many accounts are complete.
+
+    Attributes
+    ----------
+    parts
+        What was fetched, without a store.
+    complete
+        The accounts whose histories are complete.
+    lacking
+        What did not come, by account.
+    unknown
+        The accounts that the service does not know.
+    """
+
+    def __init__(
+        self, client: Client, store: Store | None, service: Service, bar: Progress
+    ) -> None:
+        self.parts: list[Tables] = []
+        self.complete: list[str] = []
+        self.lacking: dict[str, Step] = {}
+        self.unknown: list[str] = []
+        self._client, self._store, self._service, self._bar = client, store, service, bar
+        self._queue: Queue[_Item] = Queue(WAITING)
+        self._over = False
+        self._uncommitted: list[Tables] = []
+        self._claims: dict[str, list[Span]] = defaultdict(list)
+        self._since = time.monotonic()
+        self._transactions = 0
+
+    def fetch(self, periods: Mapping[str, Period], held: Mapping[str, Sequence[Span]]) -> None:
+        """Fetch the histories; commit what came, whatever happens."""
+        crew = Crew()
+        waiting = deque(self._client.batches(list(periods))) if periods else deque()
+        under_way = 0
+        error: TonframesError | None = None
+        try:
+            while under_way or (waiting and error is None):
+                while waiting and error is None and under_way < self._client.in_flight:
+                    accounts = waiting.popleft()
+                    wanted = {account: periods[account] for account in accounts}
+                    chains = Chains(wanted, held, self._service)
+                    crew.run(partial(self._work, chains, accounts))
+                    under_way += 1
+                item = self._next()
+                if isinstance(item, TonframesError):
+                    error = error or item
+                elif isinstance(item, _Done):
+                    under_way -= 1
+                    self._finish(item)
+                elif item is not None:
+                    self._add(item)
+                if self._rows >= LARGEST or time.monotonic() - self._since >= OLDEST:
+                    self._commit()
+        finally:
+            self._over = True
+            crew.close()
+            self._rescue()
+            self._commit()
+        if error is not None:
+            raise error
+
+    def _work(self, chains: Chains, accounts: Sequence[str]) -> None:
+        """Fetch a batch in a thread."""
+        done = _Done()
+        try:
+            lacking = Batch(self._client, chains, self._put).fetch(accounts)
+            claims = {a: spans for a in accounts if (spans := chains.claims(a))}
+            done = _Done(accounts, lacking, chains.unknown, claims)
+        except _OverError:
+            return
+        except TonframesError as error:
+            self._put_last(error)
+        self._put_last(done)
+
+    def _put(self, item: _Item) -> None:
+        while not self._over:
+            try:
+                return self._queue.put(item, timeout=LOOK)
+            except Full:
+                continue
+        raise _OverError
+
+    def _put_last(self, item: _Item) -> None:
+        try:
+            self._put(item)
+        except _OverError:
+            return
+
+    def _next(self) -> _Item | None:
+        try:
+            return self._queue.get(timeout=LOOK)
+        except Empty:
+            return None
+
+    @property
+    def _rows(self) -> int:
+        return sum(len(part["transactions"]) for part in self._uncommitted)
+
+    def _add(self, tables: Tables) -> None:
+        if not self._uncommitted:
+            self._since = time.monotonic()
+        self._uncommitted.append(tables)
+        self._transactions += len(tables["transactions"])
+        self._show(0)
+
+    def _finish(self, done: _Done) -> None:
+        self.lacking |= done.lacking
+        self.unknown += done.unknown
+        self.complete += [account for account in done.accounts if account not in done.lacking]
+        for account, spans in done.claims.items():
+            self._claims[account] += spans
+        self._show(len(done.accounts) - len(done.lacking))
+
+    def _show(self, accounts: int) -> None:
+        statistics = self._client.statistics
+        self._bar.advance(
+            accounts,
+            transactions=self._transactions,
+            retries=statistics.retries,
+            paused=f"{statistics.seconds_paused:.0f} s",
+        )
+
+    def _rescue(self) -> None:
+        """Take what has come, and was not looked at when the fetch ended."""
+        while True:
+            try:
+                item = self._queue.get_nowait()
+            except Empty:
+                return
+            if isinstance(item, dict):
+                self._add(item)
+
+    def _commit(self) -> None:
+        if self._uncommitted or self._claims:
+            parts, self._uncommitted = self._uncommitted, []
+            claims, self._claims = self._claims, defaultdict(list)
+            if self._store is None:
+                self.parts += parts
+            else:
+                self._store.write_histories(concat(parts) if parts else None, claims)
+        self._since = time.monotonic()
