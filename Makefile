@@ -12,7 +12,7 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo lab test test-wheel test-spark check format bench sample columns soak clean
+.PHONY: demo lab test test-wheel test-spark check format bench sample columns store-version soak clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -56,6 +56,9 @@ sample: .venv/.base
 
 columns: .venv/.base
 	$(BIN)/python -c "from tonframes.columns import column_reference; print(column_reference(), end='')" > data/COLUMNS.md
+
+store-version: .venv/.dev
+	$(BIN)/python tests/store_versions.py
 
 clean:
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

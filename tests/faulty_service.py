@@ -49,7 +49,7 @@ FIXED = (SHARDS, TRANSACTIONS)
 
 
 def tables_of(answers: Iterable[object]) -> Tables:
-    read = [pages.read(schema.BLOCKS_BODY, json.dumps(content).encode()) for content in answers]
+    read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(content).encode()) for content in answers]
     return stamped(in_order(pages.blocks_tables(read)), MOMENT)
 
 

@@ -193,7 +193,7 @@ def test_nothing_is_said_of_what_is_not_there():
     nothing = tf.parse_blocks({"transactions": []})
     assert repr(nothing) == (
         "<masterchain blocks (none): 0 transactions, 0 messages, 0 address_book\n"
-        "  from    a body\n"
+        "  from    JSON\n"
         "  memory  0 bytes>"
     )
     read(nothing._repr_html_())

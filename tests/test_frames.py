@@ -22,7 +22,7 @@ from tonframes.synthetic import Chain, synthetic_blocks
 from tonframes.wire import schema
 from tonframes.wire.kinds import Json
 
-RECORD = {parse_blocks: schema.BLOCKS_BODY, parse_accounts: schema.ACCOUNTS_BODY}
+RECORD = {parse_blocks: schema.BLOCKS_ANSWER, parse_accounts: schema.ACCOUNTS_ANSWER}
 both = pytest.mark.parametrize("parse", RECORD)
 dialects = pytest.mark.parametrize("dialect", ["service", "specification"])
 # Extra fields are what many of these bodies are made of.
@@ -413,7 +413,7 @@ def test_pieces_of_json_do_not_become_one_record():
 @pytest.mark.parametrize("records", [{"transactions": []}, '{"transactions": []}', b"[]", None, 7])
 @pytest.mark.parametrize("parse", [parse_transactions, parse_account_states])
 def test_a_whole_body_is_no_iterable_of_records(parse, records):
-    with pytest.raises(TypeError, match="parse_blocks and parse_accounts take a whole body"):
+    with pytest.raises(TypeError, match="parse_blocks and parse_accounts take a whole document"):
         parse(records)
 
 

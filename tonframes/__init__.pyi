@@ -39,7 +39,7 @@ from .plots import (
 )
 from .samples import sample
 from .service import serve
-from .store import read_accounts, read_blocks
+from .store import read_accounts, read_blocks, upgrade_store
 from .synthetic import synthetic_blocks
 
 __version__: str
@@ -102,6 +102,7 @@ __all__ = [
     "to_ton",
     "trace_costs",
     "undo_gas_exchange",
+    "upgrade_store",
     "with_names",
     "write_csv",
 ]

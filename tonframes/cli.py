@@ -25,7 +25,8 @@ from tonframes.fetch import (
     seqno_at,
 )
 from tonframes.service import serve_forever
-from tonframes.wire.schema import TABLES
+from tonframes.store import upgrade_store
+from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -130,7 +131,9 @@ def _parser() -> argparse.ArgumentParser:
 
     text = "Tell dtype, unit, meaning and API path of the columns of a table."
     columns = commands.add_parser("describe", help=text, description=text)
-    columns.add_argument("table", choices=TABLES, metavar="TABLE", help=", ".join(TABLES))
+    columns.add_argument(
+        "table", choices=schema.TABLES, metavar="TABLE", help=", ".join(schema.TABLES)
+    )
     columns.set_defaults(run=_describe)
 
     text = "Answer the API's operations from a store, on this computer, until Ctrl-C."
@@ -149,6 +152,11 @@ def _parser() -> argparse.ArgumentParser:
         help="answer as specified, or as deployed services do (default: %(default)s)",
     )
     service.set_defaults(run=_serve)
+
+    text = "Rewrite the files of a store that an older version of tonframes has written."
+    upgrade = commands.add_parser("upgrade", help=text, description=text)
+    upgrade.add_argument("store", type=Path, metavar="DIR", help="a store")
+    upgrade.set_defaults(run=_upgrade)
 
     text = "Do the main job on made-up data, step by step; nothing leaves this computer."
     show = commands.add_parser("demo", help=text, description=text)
@@ -247,6 +255,16 @@ def _card(tables: TableSet) -> str:
 
 def _serve(options: argparse.Namespace) -> None:
     serve_forever(options.store, host=options.host, port=options.port, dialect=options.dialect)
+
+
+def _upgrade(options: argparse.Namespace) -> None:
+    rewritten = upgrade_store(options.store)
+    for file in rewritten:
+        print(f"rewrote {file}")
+    print(
+        f"{len(rewritten)} files rewritten; {options.store} has version {schema.VERSION} of the "
+        "columns"
+    )
 
 
 def _seqnos(text: str, client: Client) -> range:

@@ -1,19 +1,19 @@
-"""What can go wrong, as one small tree.
+"""The errors that tonframes raises.
 
 ::
 
-    TonframesError                everything tonframes raises on purpose, but for wrong arguments
+    TonframesError                every error that tonframes raises, except for wrong arguments
     ├── RequestError              the service did not answer as asked; `status`, `retryable`
-    ├── DecodeError               a response body is not of the form the schema declares; `path`
-    ├── IncompleteError           what was fetched cannot be shown to be whole
-    ├── MissingError              a store does not hold what was asked of it
+    ├── DecodeError               JSON does not have the form that the schema declares; `path`
+    ├── IncompleteError           something may be missing in what was fetched
+    ├── MissingError              a store does not hold what was asked for
     └── StoreError                a store cannot be read or written; `path`
 
-A long call that fails says in `partial` what it has got, in `missing` what not.
+If a long call fails, `partial` is what it has fetched and `missing` what it has not.
 
-Wrong arguments are Python's own `ValueError` and `TypeError`, raised before anything is sent,
-read or written. Every message says what was being done, what was expected, what was there
-(shortened) and, where something can be done about it, what.
+Wrong arguments raise Python's own `ValueError` and `TypeError`, before anything is sent, read or
+written. Every message says what was being done, what was expected, what was found (shortened), and
+what to do if something can be done.
 """
 
 from __future__ import annotations
@@ -56,14 +56,14 @@ def shorten(value: object) -> str:
 
 
 class TonframesError(Exception):
-    """The root of every error that tonframes raises on purpose.
+    """The base class of the errors of tonframes.
 
     Attributes
     ----------
     partial
-        What a long call had got before it failed: a `Blocks`, or None.
+        What a long call had fetched before it failed: `Blocks` or `Accounts`, or None.
     missing
-        What it had not: ranges of masterchain seqnos, or addresses.
+        What it had not fetched: ranges of masterchain seqnos, or addresses.
     """
 
     partial: object = None
@@ -84,11 +84,11 @@ def _restored(
 
 
 class TonframesWarning(UserWarning):
-    """Something was kept or folded that one may want to know of; nothing is lost."""
+    """Something happened that you may want to know of, such as unknown fields; nothing is lost."""
 
 
 def warn(message: str) -> None:
-    """Warn, and name the line outside this package that the call came from."""
+    """Warn, and name the line outside this package that made the call."""
     package = str(Path(__file__).parent)
     level, frame = 1, sys._getframe()  # noqa: SLF001 - the interpreter's way to look up the stack
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
@@ -102,7 +102,7 @@ class RequestError(TonframesError):
     Attributes
     ----------
     status
-        HTTP status of the last answer, None when there was none.
+        HTTP status of the last answer; None if there was none.
     retryable
         Whether the same request may succeed later.
     """
@@ -114,16 +114,16 @@ class RequestError(TonframesError):
 
 
 class DecodeError(TonframesError):
-    """A response body does not have the form that the schema declares.
+    """JSON does not have the form that the schema declares.
 
     Attributes
     ----------
     path
-        Where in the body, as `$.transactions[3].description.compute_ph.gas_used`.
+        Where in the document, such as `$.transactions[3].description.compute_ph.gas_used`.
     expected
         What the schema declares there.
     found
-        What was there, shortened.
+        What was found there, shortened.
     """
 
     def __init__(self, path: str, expected: str, found: str) -> None:
@@ -134,7 +134,7 @@ class DecodeError(TonframesError):
 
 
 class IncompleteError(TonframesError):
-    """What was fetched cannot be shown to be whole, and was not kept."""
+    """Something may be missing in what was fetched, so it was not kept."""
 
     missing: tuple[range, ...] = ()
 
@@ -144,7 +144,7 @@ class IncompleteError(TonframesError):
 
 
 class MissingError(TonframesError):
-    """A store does not hold what was asked of it; `missing` tells what."""
+    """A store does not hold what was asked for; `missing` lists it."""
 
     def __init__(self, message: str, *, missing: tuple[range, ...] | tuple[str, ...] = ()) -> None:
         super().__init__(message)
@@ -157,7 +157,7 @@ class StoreError(TonframesError):
     Attributes
     ----------
     path
-        The file or folder in question.
+        The file or folder that the error is about.
     """
 
     def __init__(self, message: str, *, path: Path) -> None:

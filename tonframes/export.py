@@ -14,8 +14,6 @@ call a function nor name another file. A hash in base64 ends with ``=``, which n
 
 from __future__ import annotations
 
-import os
-import secrets
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
+from tonframes.atomic import replacing
 from tonframes.errors import shorten
 from tonframes.wire import schema
 
@@ -76,13 +75,8 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
     """
     file = Path(path)
     table = _without_formulas(_table(frame))
-    temporary = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-    try:
-        with temporary.open("xb") as sink:
-            csv.write_csv(table, sink)
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with replacing(file) as sink:
+        csv.write_csv(table, sink)
 
 
 def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:

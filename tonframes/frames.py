@@ -1,4 +1,4 @@
-"""Blocks and Accounts: what the two operations answer, as tables and frames."""
+"""Blocks and Accounts: what the two operations return, as tables and frames."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from tonframes.tableset import Unread
     from tonframes.wire.kinds import Dialect
 
-Body = bytes | str | dict[str, Any]
-
-#: Ranges of seqnos that a title names.
+#: How many ranges of seqnos a title names.
 _NAMED = 3
 
 
 class Blocks(TableSet):
-    """Transactions of masterchain blocks, with their messages and, where shown, their blocks.
+    """Transactions of masterchain blocks, with their messages.
+
+    The blocks themselves are there if the service shows them.
 
     Made by `fetch_blocks`, `read_blocks` and `parse_blocks`.
 
@@ -48,7 +48,7 @@ class Blocks(TableSet):
         tables: Mapping[str, pa.Table | Unread | Callable[[], pa.Table]],
         *,
         extra: str | None = None,
-        source: str = "a body",
+        source: str = "JSON",
         proof: str | None = None,
         seqnos: tuple[range, ...] | None = None,
     ) -> None:
@@ -57,27 +57,30 @@ class Blocks(TableSet):
 
     @property
     def transactions(self) -> pd.DataFrame:
-        """One row a transaction, its phases flattened; `describe("transactions")` tells all."""
+        """One row for each transaction, with its phases; see `describe("transactions")`."""
         return self._frame("transactions")
 
     @property
     def messages(self) -> pd.DataFrame:
-        """One row a transaction and message: a message between two of them has two rows."""
+        """One row for each message of each transaction.
+
+        A message between two transactions has two rows: sent by one, received by the other.
+        """
         return self._frame("messages")
 
     @property
     def blocks(self) -> pd.DataFrame:
-        """One row a block; empty where the service shows none."""
+        """One row for each block; empty if the service does not show blocks."""
         return self._frame("blocks")
 
     @property
     def address_book(self) -> pd.DataFrame:
-        """One row an address that occurs."""
+        """One row for each address that occurs."""
         return self._frame("address_book")
 
     @property
     def seqnos(self) -> tuple[range, ...]:
-        """The masterchain seqnos that were asked for, or that occur in the body, as ranges."""
+        """The masterchain seqnos that were asked for, or that occur in the rows, as ranges."""
         if self._seqnos is not None:
             return self._seqnos
         columns = [
@@ -87,7 +90,7 @@ class Blocks(TableSet):
         return ranges(pc.unique(pa.concat_arrays(columns)).to_pylist())
 
     def to_json(self, *, dialect: Dialect = "service") -> bytes:
-        """Write the body back: what was parsed, up to order of keys, white space and nulls.
+        """Write JSON: what was parsed, except for the order of keys, white space and nulls.
 
         Parameters
         ----------
@@ -95,15 +98,15 @@ class Blocks(TableSet):
             "service": shards in hex, opcodes as "0x%08x", blocks if there are any.
             "specification": shards as signed decimals, opcodes as ints, and no blocks.
         """
-        body: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         if "blocks" in self._tables and dialect == "service":
-            body["blocks"] = encode.encode_rows(schema.BLOCKS, self.arrow("blocks"), dialect)
-        if "transactions" in self._tables or "blocks" not in body:
-            body["transactions"] = encode.encode_transactions(
+            members["blocks"] = encode.encode_rows(schema.BLOCKS, self.arrow("blocks"), dialect)
+        if "transactions" in self._tables or "blocks" not in members:
+            members["transactions"] = encode.encode_transactions(
                 self.arrow("transactions"), self.arrow("messages"), dialect
             )
-        body["address_book"] = encode.encode_entries(self.arrow("address_book"))
-        return encode.encode_body(body, self.extra)
+        members["address_book"] = encode.encode_entries(self.arrow("address_book"))
+        return encode.encode_answer(members, self.extra)
 
     def _title(self) -> str:
         seqnos = self.seqnos
@@ -112,7 +115,7 @@ class Blocks(TableSet):
 
 
 class Accounts(TableSet):
-    """States of accounts, as a service knew them at the moment `fetched_at`.
+    """States of accounts, as the service showed them at the moment `fetched_at`.
 
     Made by `fetch_accounts`, `read_accounts` and `parse_accounts`.
 
@@ -130,29 +133,29 @@ class Accounts(TableSet):
 
     @property
     def accounts(self) -> pd.DataFrame:
-        """One row an account; `found` is False where the service does not know it."""
+        """One row for each account; `found` is False if the service does not know it."""
         return self._frame("accounts")
 
     @property
     def address_book(self) -> pd.DataFrame:
-        """One row an address."""
+        """One row for each address."""
         return self._frame("address_book")
 
     @property
     def metadata(self) -> pd.DataFrame:
-        """One row a token."""
+        """One row for each token."""
         return self._frame("metadata")
 
     def to_json(self, *, dialect: Dialect = "service") -> bytes:
-        """Write the body back; accounts that were not found are not in it.
+        """Write JSON: what was parsed. Accounts that were not found are left out.
 
         Parameters
         ----------
         dialect
-            Both dialects write accounts alike.
+            Makes no difference: both dialects write accounts alike.
         """
         accounts = self.arrow("accounts")
-        return encode.encode_body(
+        return encode.encode_answer(
             {
                 "accounts": encode.encode_rows(
                     schema.ACCOUNTS, accounts.filter(accounts["found"]), dialect

@@ -1,4 +1,4 @@
-"""Answers that one already has, as Blocks and Accounts."""
+"""JSON that you already have, as Blocks and Accounts."""
 
 from __future__ import annotations
 
@@ -13,27 +13,29 @@ from tonframes.frames import Accounts, Blocks
 from tonframes.wire import pages, schema
 from tonframes.wire.kinds import REFUSALS
 
-#: An answer, or one object of it: as bytes, as text, or parsed.
+#: JSON as bytes, as text, or parsed.
 Json = bytes | str | dict[str, Any]
 
 
-def parse_blocks(body: Json) -> Blocks:
-    """Turn an answer about masterchain blocks that you already have into frames.
+def parse_blocks(document: Json) -> Blocks:
+    """Turn JSON about masterchain blocks that you already have into frames.
 
     Parameters
     ----------
-    body
-        Bytes, text or parsed JSON: `{"transactions": […]}` as the specification has it,
-        `{"blocks": […]}` as deployed services answer, or both.
+    document
+        Bytes, text or parsed JSON: `{"transactions": […]}` as in the specification,
+        `{"blocks": […]}` as deployed services write it, or both.
 
     Returns
     -------
-    Blocks, with rows in the body's order. Only the form is checked, not completeness.
+    Blocks, with rows in the order of the document. Only the form is checked, not whether anything
+    is missing.
 
     Raises
     ------
     DecodeError
-        The body is not of the declared form: the message names path, expectation and value.
+        The document does not have the declared form: the message names the path, what was expected
+        and the value.
 
     Warns
     -----
@@ -49,48 +51,49 @@ def parse_blocks(body: Json) -> Blocks:
     Traceback (most recent call last):
     tonframes.errors.DecodeError: $: expected an object with "transactions" or "blocks", found ...
     """
-    page = pages.read(schema.BLOCKS_BODY, _bytes(body))
-    return Blocks(pages.blocks_tables([page]), extra=pages.body_extra([page]))
+    page = pages.read(schema.BLOCKS_ANSWER, _bytes(document))
+    return Blocks(pages.blocks_tables([page]), extra=pages.answer_extra([page]))
 
 
-def parse_accounts(body: Json) -> Accounts:
-    """Turn an answer about account states that you already have into frames.
+def parse_accounts(document: Json) -> Accounts:
+    """Turn JSON about account states that you already have into frames.
 
     Parameters
     ----------
-    body
+    document
         Bytes, text or parsed JSON: `{"accounts": […], "address_book": {…}, "metadata": {…}}`.
 
     Returns
     -------
-    Accounts, with rows in the body's order; `fetched_at` is null.
+    Accounts, with rows in the order of the document; `fetched_at` is null.
 
     Raises
     ------
     DecodeError
-        The body is not of the declared form: the message names path, expectation and value.
+        The document does not have the declared form: the message names the path, what was expected
+        and the value.
 
     Examples
     --------
     >>> parse_accounts({"accounts": [{"address": "0:00", "balance": "7"}]}).accounts.balance[0]
     np.int64(7)
     """
-    page = pages.read(schema.ACCOUNTS_BODY, _bytes(body))
-    return Accounts(pages.accounts_tables([page]), extra=pages.body_extra([page]))
+    page = pages.read(schema.ACCOUNTS_ANSWER, _bytes(document))
+    return Accounts(pages.accounts_tables([page]), extra=pages.answer_extra([page]))
 
 
 def parse_transactions(
     records: Iterable[Json], *, address_book: Mapping[str, Any] | None = None
 ) -> Blocks:
-    """Turn transactions that you already have, one record each, into frames.
+    """Turn transactions that you already have, each a record, into frames.
 
     Parameters
     ----------
     records
-        Transactions as the service shows them, messages inside: dicts, or the bytes or texts of
-        JSON objects, as the lines of a file are. An iterator is used up.
+        Transactions as the service shows them, with their messages inside: dicts, or JSON objects
+        as bytes or text, such as the lines of a file. An iterator is consumed.
     address_book
-        Address to entry, as in an answer.
+        Entries by address, as the service shows them.
 
     Returns
     -------
@@ -99,7 +102,7 @@ def parse_transactions(
     Raises
     ------
     DecodeError
-        A record is not of the declared form: the path `$.transactions[3]` names the fourth.
+        A record does not have the declared form: the path `$.transactions[3]` names the fourth.
 
     Warns
     -----
@@ -109,15 +112,15 @@ def parse_transactions(
     Examples
     --------
     >>> import tonframes as tf
-    >>> body = tf.read_blocks(tf.sample(), [90_000_000]).to_json(dialect="specification")
-    >>> records = json.loads(body)["transactions"]
+    >>> document = tf.read_blocks(tf.sample(), [90_000_000]).to_json(dialect="specification")
+    >>> records = json.loads(document)["transactions"]
     >>> len(parse_transactions(records).transactions)
     25
     >>> parse_transactions(['{"account": "0:00"}'])
     Traceback (most recent call last):
     tonframes.errors.DecodeError: $.transactions[0].hash: expected a string, found nothing
     """
-    return parse_blocks(_body("transactions", records, {"address_book": address_book}))
+    return parse_blocks(_document("transactions", records, {"address_book": address_book}))
 
 
 def parse_account_states(
@@ -126,14 +129,14 @@ def parse_account_states(
     address_book: Mapping[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Accounts:
-    """Turn account states that you already have, one record each, into frames.
+    """Turn account states that you already have, each a record, into frames.
 
     Parameters
     ----------
     records
-        Account states as the service shows them: dicts, or the bytes or texts of JSON objects.
+        Account states as the service shows them: dicts, or JSON objects as bytes or text.
     address_book, metadata
-        Address to entry, as in an answer.
+        Entries by address, as the service shows them.
 
     Returns
     -------
@@ -142,7 +145,7 @@ def parse_account_states(
     Raises
     ------
     DecodeError
-        A record is not of the declared form: the path `$.accounts[3]` names the fourth.
+        A record does not have the declared form: the path `$.accounts[3]` names the fourth.
 
     Examples
     --------
@@ -151,16 +154,16 @@ def parse_account_states(
     [7, <NA>]
     """
     entries = {"address_book": address_book, "metadata": metadata}
-    return parse_accounts(_body("accounts", records, entries))
+    return parse_accounts(_document("accounts", records, entries))
 
 
-def _body(name: str, records: Iterable[Json], entries: Mapping[str, Any]) -> bytes:
-    """Put records together to the body that they might have come in."""
+def _document(name: str, records: Iterable[Json], entries: Mapping[str, Any]) -> bytes:
+    """Join records into one document, as the service would send them."""
     whole = isinstance(records, str | bytes | bytearray | memoryview | Mapping)
     if whole or not isinstance(records, Iterable):
         raise TypeError(
             f"records are an iterable of {name}, not {shorten(records)}; parse_blocks and "
-            "parse_accounts take a whole body"
+            "parse_accounts take a whole document"
         )
     rows = [_record(record, f"$.{name}[{i}]") for i, record in enumerate(records)]
     maps = [
@@ -172,7 +175,7 @@ def _body(name: str, records: Iterable[Json], entries: Mapping[str, Any]) -> byt
 
 
 def _record(record: Json, path: str) -> bytes:
-    """Give a record as bytes, which are JSON by themselves."""
+    """Return a record as bytes, after checking that they are JSON by themselves."""
     token = _bytes(record, path)
     try:
         return bytes(msgspec.json.decode(token, type=msgspec.Raw))
@@ -180,12 +183,12 @@ def _record(record: Json, path: str) -> bytes:
         raise DecodeError(path, "JSON", f"{shorten(token)} ({malformed})") from None
 
 
-def _bytes(body: Json, path: str = "$") -> bytes:
-    """Give a body as bytes; parsed JSON is written exactly, or refused."""
-    if isinstance(body, bytes | bytearray | memoryview):
-        return bytes(body)
+def _bytes(document: Json, path: str = "$") -> bytes:
+    """Return JSON as bytes; what was parsed is written exactly, or refused."""
+    if isinstance(document, bytes | bytearray | memoryview):
+        return bytes(document)
     try:
-        text = body if isinstance(body, str) else json.dumps(body, allow_nan=False)
+        text = document if isinstance(document, str) else json.dumps(document, allow_nan=False)
         return text.encode()
     except (TypeError, ValueError, RecursionError) as error:
-        raise DecodeError(path, "JSON", f"{shorten(body)} ({error})") from None
+        raise DecodeError(path, "JSON", f"{shorten(document)} ({error})") from None

@@ -1,4 +1,4 @@
-"""The sample store: a few minutes of a made-up chain, to learn and to test with."""
+"""The sample store: a few minutes of a made-up chain, for learning and testing."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
     from tonframes.wire.record import Record
 
-#: How much of the chain the sample holds; accounts are looked at half way and at the end.
+#: How many blocks and accounts the sample holds. Accounts are read half way and at the end.
 BLOCKS, ACCOUNTS = 120, 300
 
 
 def sample() -> Path:
-    """Give the path of the sample store.
+    """Return the path of the sample store.
 
-    It holds 120 masterchain blocks and the states of 300 accounts at two moments. All of it is
-    made up by `synthetic_blocks`, by the rules of the real network: good for learning and for
-    testing, of no use for learning anything about TON.
+    It holds 120 masterchain blocks and the states of 300 accounts at two moments.
+    `synthetic_blocks` has made them up by the rules of the real network. They are for learning and
+    testing: accounts and amounts say nothing about TON.
 
     Examples
     --------
@@ -40,12 +40,12 @@ def sample() -> Path:
 
 
 def write_sample(path: str | PathLike[str]) -> None:
-    """Write the sample store anew; the same every time.
+    """Write the sample store; the result is the same every time.
 
     Parameters
     ----------
     path
-        A folder that is not there yet.
+        A folder that does not exist yet.
     """
     from tonframes.synthetic import Chain  # noqa: PLC0415 - reading the sample does not need it
 
@@ -53,8 +53,8 @@ def write_sample(path: str | PathLike[str]) -> None:
     store = Store(path)
     addresses: list[str] = []
     for _ in range(2):
-        bodies = [_page(schema.BLOCKS_BODY, chain.next_block()) for _ in range(BLOCKS // 2)]
-        tables = in_order(pages.blocks_tables(bodies))
+        read = [_page(schema.BLOCKS_ANSWER, chain.next_block()) for _ in range(BLOCKS // 2)]
+        tables = in_order(pages.blocks_tables(read))
         moment = datetime.fromtimestamp(chain.now, UTC)
         blocks = tables["blocks"]
         store.claim(str(blocks["global_id"][0].as_py()), "made up by tonframes.synthetic")
@@ -63,11 +63,11 @@ def write_sample(path: str | PathLike[str]) -> None:
         if not addresses:
             everyone = chain.account_states(include_boc=False)["accounts"]
             addresses = sorted(account["address"] for account in everyone)[:ACCOUNTS]
-        states = _page(schema.ACCOUNTS_BODY, chain.account_states(addresses))
+        states = _page(schema.ACCOUNTS_ANSWER, chain.account_states(addresses))
         tables = stamped(pages.accounts_tables([states]), moment)
         tables["accounts"] = with_columns(tables["accounts"], with_boc=True)
         store.write_accounts(tables)
 
 
-def _page(record: Record, body: object) -> pages.Page:
-    return pages.read(record, json.dumps(body).encode())
+def _page(record: Record, answer: object) -> pages.Page:
+    return pages.read(record, json.dumps(answer).encode())

@@ -11,12 +11,12 @@ from tonframes.errors import shorten
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: The grid on which ranges are cut into what is fetched, kept and read as one.
+#: Ranges are cut at the multiples of this number: each part is fetched, stored and read as one.
 SPAN = 100
 
 
 def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
-    """Write a set of integers as maximal ranges, in order.
+    """Return a set of integers as the fewest ranges, in order.
 
     Examples
     --------
@@ -35,7 +35,7 @@ def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
 
 
 def checked(seqnos: range | Iterable[int]) -> tuple[range, ...]:
-    """Check masterchain seqnos that a user has given, and write them as ranges.
+    """Check masterchain seqnos that a user has given, and return them as ranges.
 
     Examples
     --------
@@ -59,7 +59,7 @@ def checked(seqnos: range | Iterable[int]) -> tuple[range, ...]:
 
 
 def spell(runs: Iterable[range]) -> str:
-    """Write ranges for people: `100:150, 153`, half-open as in Python.
+    """Return ranges as text: `100:150, 153`, half-open as in Python.
 
     Examples
     --------
@@ -70,7 +70,7 @@ def spell(runs: Iterable[range]) -> str:
 
 
 def joined(runs: Iterable[range]) -> tuple[range, ...]:
-    """Join ranges that touch or overlap, in order.
+    """Join ranges that touch or overlap; the result is in order.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def joined(runs: Iterable[range]) -> tuple[range, ...]:
 
 
 def meeting(run: range, runs: Sequence[range]) -> Sequence[range]:
-    """Give those of joined ranges that have a number in common with a range.
+    """Return those of joined ranges that have a number in common with a range.
 
     Examples
     --------
@@ -100,7 +100,7 @@ def meeting(run: range, runs: Sequence[range]) -> Sequence[range]:
 
 
 def subtract(runs: Iterable[range], taken: Iterable[range]) -> tuple[range, ...]:
-    """Take ranges out of ranges; what is left comes in order.
+    """Remove ranges from ranges; the result is in order.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Tables by name, in memory or in a store: read on first use, shown, written."""
+"""Tables by name, in memory or in a store: read on first use, displayed, written."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DtypeBackend = Literal["tonframes", "pyarrow"]
 
-#: Rows that a notebook shows of a table, and the columns of them.
+#: How many rows a notebook shows of a table, and which columns.
 SHOWN = 5
 PREVIEWED = {
     "transactions": ("block_time", "account", "lt", "descr", "total_fees", "compute_exit_code"),
@@ -41,34 +41,35 @@ PREVIEWED = {
 
 @dataclass(frozen=True)
 class Glance:
-    """What can be said of a table without reading it; None is what would take too long."""
+    """What is known of a table without reading it; None is what would take too long."""
 
     rows: int | None
     first: datetime | None = None
     last: datetime | None = None
+    fetched: tuple[datetime, ...] = ()
     size: int = 0
     proofs: tuple[str, ...] = ()
     services: tuple[str, ...] = ()
 
 
 class Unread(ABC):
-    """A table that lies somewhere, to be read when called."""
+    """A table that is read when it is called."""
 
     @abstractmethod
     def __call__(self) -> pa.Table:
-        """Read it."""
+        """Read the table."""
 
     def glance(self) -> Glance:
-        """Say what it takes little to say."""
+        """Return what is quickly known of the table."""
         return Glance(rows=None)
 
     def head(self, rows: int, columns: tuple[str, ...]) -> pa.Table | None:  # noqa: ARG002
-        """Read the first rows, if that does not mean to read all."""
+        """Read the first rows; None if that would mean to read all."""
         return None
 
 
 class TableSet(ABC):
-    """Tables by name, each read and made into a frame on first use."""
+    """Tables by name, each read on first use."""
 
     names: ClassVar[tuple[str, ...]]
 
@@ -77,19 +78,19 @@ class TableSet(ABC):
         tables: Mapping[str, pa.Table | Unread | Callable[[], pa.Table]],
         *,
         extra: str | None = None,
-        source: str = "a body",
+        source: str = "JSON",
         proof: str | None = None,
     ) -> None:
         self._tables = dict(tables)
         self._frames: dict[str, pd.DataFrame] = {}
         self.extra = extra
-        """Keys of the bodies themselves that the schema does not know, as JSON text."""
+        """Keys of the document itself that the schema does not know, as JSON text."""
         self.source = source
         """Where the tables come from, in words."""
         self._proof = proof
 
     def arrow(self, name: str) -> pa.Table:
-        """Give a table as Arrow, without going through pandas.
+        """Return a table as Arrow, without going through pandas.
 
         Parameters
         ----------
@@ -98,8 +99,9 @@ class TableSet(ABC):
 
         Returns
         -------
-        A table with the schema of `describe(name)`; units and meanings are in the field metadata.
-        A table that the answer does not show (a specified service shows no blocks) is empty.
+        A table with the columns of `describe(name)`; units and meanings are in the field metadata.
+        A table that the service does not show is empty, such as the blocks of a service that
+        follows the specification.
         """
         if name not in self.names:
             raise ValueError(f"no table {name!r} here: there are {', '.join(self.names)}")
@@ -109,16 +111,16 @@ class TableSet(ABC):
         return schema.TABLES[name].schema.empty_table() if table is None else table
 
     def frame(self, name: str, *, dtype_backend: DtypeBackend = "tonframes") -> pd.DataFrame:
-        """Give a table as a new pandas DataFrame.
+        """Return a table as a new pandas DataFrame.
 
         Parameters
         ----------
         name
             One of `names`.
         dtype_backend
-            "tonframes": numpy int64 and bool for columns that are always filled, Int64 and
-            boolean for others, str, and datetime64[us, UTC]. "pyarrow": Arrow dtypes, which
-            cost a third of the time to make.
+            "tonframes": int64 and bool for columns that are always filled, Int64 and boolean for
+            others, str, and datetime64[us, UTC]. "pyarrow": Arrow dtypes, which take a third of
+            the time to make.
         """
         table = self.arrow(name)
         if dtype_backend == "pyarrow":
@@ -132,24 +134,24 @@ class TableSet(ABC):
     def _frame(self, name: str) -> pd.DataFrame:
         if name not in self._frames:
             self._frames[name] = self.frame(name)
-        # A copy that costs nothing until it is written to (pandas' copy on write): what a user
-        # does to a frame is not seen by who asks for it next.
+        # pandas copies on write: this costs nothing until the user changes the frame, and then the
+        # next caller still gets the frame as it was.
         return self._frames[name].copy(deep=False)
 
     @abstractmethod
     def to_json(self, *, dialect: Dialect = "service") -> bytes:
-        """Write the body back."""
+        """Write the tables as the JSON that they came from."""
 
     def write(self, path: str | PathLike[str]) -> None:
         """Write one Parquet file per table into a folder, for other programs.
 
-        `pandas.read_parquet(path / "transactions.parquet")` gives the same frame with the same
-        dtypes. The folder is no store: `fetch_blocks(..., store=path)` makes one.
+        `pandas.read_parquet(path / "transactions.parquet")` returns the same frame with the same
+        dtypes. The folder is not a store: `fetch_blocks(..., store=path)` makes one.
 
         Parameters
         ----------
         path
-            A folder; made if it is not there. Files of the same names are replaced.
+            A folder, which is made if it does not exist. Files of the same names are replaced.
         """
         folder = Path(path)
         if (folder / "network.json").exists():
@@ -158,11 +160,11 @@ class TableSet(ABC):
         for name in self._tables:
             pq.write_table(self.arrow(name), folder / f"{name}.parquet", compression="zstd")
 
-    # ── to be looked at ──────────────────────────────────────────────────────────────────────────
+    # ── for display ──────────────────────────────────────────────────────────────────────────
 
     @abstractmethod
     def _title(self) -> str:
-        """Say what this is, on one line."""
+        """Return what this is, in one line."""
 
     def __repr__(self) -> str:
         return self._card(", ".join(map(self._counted, self._tables))).text()
@@ -174,7 +176,7 @@ class TableSet(ABC):
         title = f"{self._title()}: {counts}" if counts else self._title()
         try:
             return display.Card(title, self._facts())
-        except TonframesError as error:  # a store that was moved or damaged since
+        except TonframesError as error:  # the store was moved or damaged since
             return display.Card(title, [("from", self.source), ("but", str(error))])
 
     def _counted(self, name: str) -> str:
@@ -201,7 +203,7 @@ class TableSet(ABC):
             last = max(glance.last for glance in found if glance.last)
             first = min(glance.first for glance in found if glance.first)
             facts.append(("time", f"{display.span(first, last)}, the newest {display.ago(last)}"))
-        if moments := self._fetched():
+        if moments := [moment for glance in glances.values() for moment in glance.fetched]:
             last = max(moments)
             facts.append(("fetched", f"{display.span(min(moments), last)}, {display.ago(last)}"))
         services = dict.fromkeys(s for glance in glances.values() for s in glance.services)
@@ -211,11 +213,6 @@ class TableSet(ABC):
         if proof := self._proof or ", ".join(proofs):
             facts.append(("proven", PROOFS.get(proof, proof)))
         return [*facts, ("memory", self._memory())]
-
-    def _fetched(self) -> list[datetime]:
-        """Give the first and the last moment that tables in memory were fetched at."""
-        tables = [table for table in self._tables.values() if isinstance(table, pa.Table)]
-        return [moment for table in tables for moment in ends(table, "fetched_at")]
 
     def _memory(self) -> str:
         tables = (table.nbytes for table in self._tables.values() if isinstance(table, pa.Table))
@@ -239,7 +236,7 @@ class TableSet(ABC):
             f".{name}: {counted}{columns} columns",
             shown := [column for column in wanted if column in head.column_names],
             [[_spelt(row[column]) for column in shown] for row in head.to_pylist()],
-            f"The first rows; describe({name!r}) tells of all columns.",
+            f"The first rows; describe({name!r}) lists all columns.",
         )
 
     def _head(self, name: str, columns: tuple[str, ...]) -> pa.Table | None:
@@ -253,7 +250,7 @@ class TableSet(ABC):
         return table.slice(0, SHOWN).select([c for c in columns if c in table.column_names])
 
 
-#: What the ways of proving that nothing is missing are called in a store.
+#: How it was proved that nothing is missing: the name in a store, and in words.
 PROOFS = {
     "chain": "whole, by the chain of every shard's blocks (chain)",
     "account": "whole, by the chain of each account's transactions (account)",
@@ -266,11 +263,12 @@ def _glance(table: Any) -> Glance:
         return table.glance()
     if not isinstance(table, pa.Table):
         return Glance(rows=None)
-    return Glance(len(table), *(ends(table, "block_time") or (None, None)))
+    first, last = ends(table, "block_time") or (None, None)
+    return Glance(len(table), first, last, ends(table, "fetched_at"))
 
 
 def ends(table: pa.Table, column: str) -> tuple[datetime, ...]:
-    """Give the first and the last moment of a column, if it has any."""
+    """Return the first and the last moment of a column, if it has any."""
     if column not in table.column_names:
         return ()
     ends = pc.min_max(table[column]).as_py()
@@ -278,7 +276,7 @@ def ends(table: pa.Table, column: str) -> tuple[datetime, ...]:
 
 
 def _spelt(value: Any) -> str:
-    """Write a value of a cell; a moment to the second."""
+    """Return a cell as text; a moment to the second."""
     if value is None:
         return ""
     if hasattr(value, "tzinfo"):

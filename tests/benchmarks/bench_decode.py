@@ -52,7 +52,7 @@ def pages_of(count: int) -> list[bytes]:
 
 def arrow(*bodies: bytes) -> Tables:
     """Decode bodies into Arrow tables, in one pass over columns."""
-    return pages.blocks_tables([pages.read(schema.BLOCKS_BODY, body) for body in bodies])
+    return pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, body) for body in bodies])
 
 
 def take_turns(contenders: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:

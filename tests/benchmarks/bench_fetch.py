@@ -52,7 +52,7 @@ def make(path: Path, blocks: int, transactions: int) -> range:
     start = chain.seqno + 1
     for _ in range(0, blocks, 20):
         bodies = [json.dumps(chain.next_block()).encode() for _ in range(20)]
-        read = [pages.read(schema.BLOCKS_BODY, body) for body in bodies]
+        read = [pages.read(schema.BLOCKS_ANSWER, body) for body in bodies]
         tables = stamped(in_order(pages.blocks_tables(read)), datetime.now(UTC))
         seqnos = ranges(tables["blocks"]["mc_block_seqno"].to_pylist())
         store.write_blocks(tables, seqnos, proof="synthetic")

@@ -362,7 +362,7 @@ def test_the_footer_says_how_it_was_shown_that_nothing_is_missing(service, clien
 
 def test_a_store_that_speaks_no_blocks_cannot_speak_as_a_deployed_service(tmp_path):
     read = [
-        pages.read(schema.BLOCKS_BODY, json.dumps({"transactions": b["transactions"]}).encode())
+        pages.read(schema.BLOCKS_ANSWER, json.dumps({"transactions": b["transactions"]}).encode())
         for b in tf.synthetic_blocks(1, first_seqno=5)
     ]
     tables = in_order(pages.blocks_tables(read))

@@ -186,7 +186,7 @@ def bodies() -> list[dict]:
 
 
 def page(blocks) -> pages.Page:
-    return pages.read(schema.BLOCKS_BODY, json.dumps({"blocks": blocks}).encode())
+    return pages.read(schema.BLOCKS_ANSWER, json.dumps({"blocks": blocks}).encode())
 
 
 @cache

@@ -41,7 +41,7 @@ NOBODY = "0:" + "0" * 63 + "1"
 
 def make_blocks(path, chain, seqnos, *, with_blocks=True, network="-217"):
     bodies = [chain.next_block() for _ in seqnos]
-    read = [pages.read(schema.BLOCKS_BODY, json.dumps(body).encode()) for body in bodies]
+    read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in bodies]
     tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
     if not with_blocks:
         del tables["blocks"]
@@ -52,7 +52,7 @@ def make_blocks(path, chain, seqnos, *, with_blocks=True, network="-217"):
 
 
 def make_accounts(path, body, *, moment=None, with_boc=True, unknown=()):
-    read = [pages.read(schema.ACCOUNTS_BODY, json.dumps(body).encode())]
+    read = [pages.read(schema.ACCOUNTS_ANSWER, json.dumps(body).encode())]
     tables = stamped(pages.accounts_tables(read), moment or datetime.now(UTC))
     accounts = tables["accounts"].to_pylist()
     accounts += [
@@ -207,7 +207,7 @@ def test_what_is_served_is_what_the_store_holds(specified, deployed, path, bodie
         transactions = fetch(deployed, f"/api/v3/transactionsByMasterchainBlock?{query}")[1]
         blocks = fetch(deployed, f"/api/v3/masterchainBlockShards?{query}")[1]
         for body in (specified_body, transactions):
-            tables = in_order(pages.blocks_tables([pages.read(schema.BLOCKS_BODY, body)]))
+            tables = in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, body)]))
             stored = in_order({n: held.arrow(n) for n in ("transactions", "messages")})
             for name, table in stored.items():
                 assert tables[name].equals(table)
@@ -673,7 +673,7 @@ def test_shard_state_before_and_at_the_start_of_a_store(tmp_path, bodies):
         folder = tmp_path / str(start)
         part = range(start, start + 20)
         shown = [{"blocks": bodies[seqno]["blocks"], "transactions": []} for seqno in part]
-        read = [pages.read(schema.BLOCKS_BODY, json.dumps(body).encode()) for body in shown]
+        read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in shown]
         store = Store(folder)
         store.claim("-217", "synthetic")
         tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
@@ -976,7 +976,7 @@ def test_the_store_is_never_modified(path, states):
 
 def test_masterchain_blocks_without_transactions(tmp_path):
     seqnos = range(96, 103)
-    read = pages.read(schema.BLOCKS_BODY, b'{"transactions": [], "blocks": []}')
+    read = pages.read(schema.BLOCKS_ANSWER, b'{"transactions": [], "blocks": []}')
     tables = stamped(pages.blocks_tables([read]), datetime.now(UTC))
     store = Store(tmp_path)
     store.claim("-217", "synthetic")

@@ -50,7 +50,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 @cache
 def everything() -> Tables:
     bodies = tf.synthetic_blocks(len(SEQNOS), first_seqno=FIRST, transactions_per_block=4)
-    read = [pages.read(schema.BLOCKS_BODY, json.dumps(body).encode()) for body in bodies]
+    read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in bodies]
     return stamped(in_order(pages.blocks_tables(read)), MOMENT)
 
 
@@ -271,7 +271,7 @@ def test_who_holds_the_lock_is_named_and_its_death_frees_it(store, processes, mo
     child.start()
     pid = mine.recv()
     monkeypatch.setattr(locks, "LOCK_TIMEOUT", 0.1)
-    with pytest.raises(tf.StoreError, match=rf"\.lock is held by process {pid} ") as caught:
+    with pytest.raises(tf.StoreError, match=rf"\.lock has been held by process {pid} ") as caught:
         commit(store)
     assert caught.value.path == store.path / ".lock"
     child.kill()
@@ -496,7 +496,7 @@ def test_no_flipped_bit_is_read_as_a_wrong_number(full, name):
         except tf.StoreError as error:
             assert str(file) in str(error)  # noqa: PT017
             seen += 1
-        kept = files.Kept(file, schema.TABLES[name], "-217", LOWER)
+        kept = files.HeldFile(file, schema.TABLES[name], "-217", LOWER)
         with pytest.raises(files.Damaged):
             kept.check()
     assert seen > count // 4
@@ -527,16 +527,16 @@ def test_what_was_verified_is_not_read_again_until_it_changes(full, monkeypatch)
         os.utime(file, (1, 1))
     assert full.verify([SEQNOS]) == ()
     with monkeypatch.context() as patched:
-        patched.setattr(files.Kept, "check", None)
+        patched.setattr(files.HeldFile, "check", None)
         assert full.verify([SEQNOS]) == ()
     os.utime(file_of(full, "blocks"), (2, 2))
-    monkeypatch.setattr(files.Kept, "check", _interrupt_check)
+    monkeypatch.setattr(files.HeldFile, "check", _interrupt_check)
     with pytest.raises(KeyboardInterrupt):
         full.verify([SEQNOS])
 
 
-def _interrupt_check(kept: files.Kept) -> None:
-    assert kept.file.parent.name == "blocks"
+def _interrupt_check(kept: files.HeldFile) -> None:
+    assert kept.path.parent.name == "blocks"
     raise KeyboardInterrupt
 
 
@@ -544,21 +544,21 @@ def test_a_fresh_file_is_read_each_time(full):
     for file in full.path.rglob("*.parquet"):
         file.touch()
     assert full.verify([SEQNOS]) == ()
-    assert not any(full.path in file.parents for file in damage._whole)
+    assert not any(full.path in file.parents for file in damage._good)
 
 
 def test_damage_that_another_process_has_repaired_is_left_alone(full, monkeypatch):
     file = file_of(full, "messages")
     good = file.read_bytes()
     file.write_bytes(b"")
-    find = damage.find
+    find = damage.find_damaged
 
     def find_and_repair(commits):
         found = find(commits)
         file.write_bytes(good)
         return found
 
-    monkeypatch.setattr(damage, "find", find_and_repair)
+    monkeypatch.setattr(damage, "find_damaged", find_and_repair)
     full.verify([SEQNOS])
     assert full.held() == (SEQNOS,)
     assert is_right(full)
@@ -593,7 +593,8 @@ def test_a_lost_file_of_blocks_is_not_taken_for_a_service_that_shows_none(full):
     ["empty", "zeros", "cut in half", "HTML", "other Parquet", "fewer rows", "another network"],
 )
 def test_a_damaged_snapshot_is_set_aside(full, kind):
-    [file] = full.snapshots("address_book")
+    [held] = full.held_snapshots("address_book")
+    file = held.path
     DAMAGES[kind](file)
     with pytest.raises(tf.StoreError, match=file.name):
         tf.read_blocks(full.path).arrow("address_book")
@@ -658,5 +659,5 @@ def test_a_folder_that_leads_elsewhere_is_not_written_to(full, tmp_path, name):
 )
 def test_a_name_that_is_none_of_ours_is_refused(full, name):
     (full.path / "transactions" / name.replace("/", "_")).touch()
-    with pytest.raises(tf.StoreError, match="is not called as the files of a store are"):
+    with pytest.raises(tf.StoreError, match="does not have a name that files of a store have"):
         full.held()

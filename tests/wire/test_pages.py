@@ -14,7 +14,7 @@ from tonframes import parse_accounts, parse_blocks
 from tonframes.errors import DecodeError, TonframesWarning
 from tonframes.synthetic import synthetic_blocks
 from tonframes.wire import encode, pages, schema
-from tonframes.wire.tolerant import escape
+from tonframes.wire.extra import escape
 
 quietly = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
@@ -24,14 +24,14 @@ def transaction(**members):
 
 
 def page(*transactions, **members):
-    return pages.read(schema.BLOCKS_BODY, dump({"transactions": list(transactions)} | members))
+    return pages.read(schema.BLOCKS_ANSWER, dump({"transactions": list(transactions)} | members))
 
 
 # ── joined ───────────────────────────────────────────────────────────────────────────────────────
 
 
 @quietly
-@given(st.lists(strategies.trees(schema.BLOCKS_BODY), min_size=2, max_size=3))
+@given(st.lists(strategies.trees(schema.BLOCKS_ANSWER), min_size=2, max_size=3))
 def test_joined_pages_are_the_tables_of_each_one_after_another(trees):
     # Rows of different pages are told apart here by where they come from.
     for i, tree in enumerate(trees):
@@ -40,8 +40,8 @@ def test_joined_pages_are_the_tables_of_each_one_after_another(trees):
         for j, row in enumerate(tree.get("blocks") or ()):
             row["workchain"] = 10 * i + j
         tree["address_book"] = {f"{i} {k}": v for k, v in (tree.get("address_book") or {}).items()}
-    read = [pages.read(schema.BLOCKS_BODY, dump(tree)) for tree in trees]
-    assume(len({(p.body.transactions is None, p.body.blocks is None) for p in read}) == 1)
+    read = [pages.read(schema.BLOCKS_ANSWER, dump(tree)) for tree in trees]
+    assume(len({(p.answer.transactions is None, p.answer.blocks is None) for p in read}) == 1)
     joined = pages.blocks_tables(read)
     single = [pages.blocks_tables([p]) for p in read]
     for name, table in joined.items():
@@ -50,7 +50,7 @@ def test_joined_pages_are_the_tables_of_each_one_after_another(trees):
 
 def test_blocks_alone_show_no_table_of_transactions():
     assert pages.blocks_tables([page()]).keys() == {"transactions", "messages", "address_book"}
-    read = pages.read(schema.BLOCKS_BODY, b'{"blocks": []}')
+    read = pages.read(schema.BLOCKS_ANSWER, b'{"blocks": []}')
     assert pages.blocks_tables([read]).keys() == {"blocks", "address_book"}
     assert pages.blocks_tables([read, page()]).keys() == {
         *("blocks", "transactions", "messages", "address_book")
@@ -180,8 +180,8 @@ def test_what_is_put_in_leaves_all_else_as_it_was():
 
 def test_keys_of_all_bodies_are_one_extra():
     read = [page(x=1), page(y={"a/b": 2})]
-    assert json.loads(pages.body_extra(read)) == {"/x": 1, "/y": {"a/b": 2}}
-    assert pages.body_extra([page()]) is None
+    assert json.loads(pages.answer_extra(read)) == {"/x": 1, "/y": {"a/b": 2}}
+    assert pages.answer_extra([page()]) is None
 
 
 def test_messages_go_back_to_their_transactions_in_their_order():

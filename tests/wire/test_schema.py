@@ -29,8 +29,8 @@ HEADINGS = {
     "Credit phase": [schema.CREDIT_PHASE],
     "Split info": [schema.SPLIT_INFO],
     "Storage phase": [schema.STORAGE_PHASE],
-    "1. Query account states": [schema.ACCOUNTS_BODY],
-    "2. Masterchain block shards": [schema.BLOCKS_BODY],
+    "1. Query account states": [schema.ACCOUNTS_ANSWER],
+    "2. Masterchain block shards": [schema.BLOCKS_ANSWER],
 }
 #: The specification shows nothing of these.
 UNSPECIFIED = [

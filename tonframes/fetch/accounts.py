@@ -151,7 +151,7 @@ def _fetch_states(
 
 
 def _page(answer: bytes) -> Page:
-    return pages.read(schema.ACCOUNTS_BODY, answer)
+    return pages.read(schema.ACCOUNTS_ANSWER, answer)
 
 
 def _page_about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
@@ -160,7 +160,7 @@ def _page_about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
     def parse(answer: bytes) -> Page:
         page = _page(answer)
         if (position := _unasked(page, addresses)) is not None:
-            found = shorten(page.body.accounts[position].address)
+            found = shorten(page.answer.accounts[position].address)
             path = f"$.accounts[{position}].address"
             raise DecodeError(path, "one of the accounts asked for", found)
         return page
@@ -171,7 +171,7 @@ def _page_about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
 def _unasked(page: Page, addresses: Sequence[str]) -> int | None:
     """Return the position of the first account that was not asked for, None if there is none."""
     asked = set(addresses)
-    for i, row in enumerate(page.body.accounts or ()):
+    for i, row in enumerate(page.answer.accounts or ()):
         if row.address not in asked and _raw_or_none(row.address) not in asked:
             return i
     return None

@@ -51,7 +51,7 @@ class BlockPages:
     @property
     def transactions(self) -> int:
         """Number of transactions on the pages."""
-        return sum(len(page.body.transactions or ()) for page in self.pages)
+        return sum(len(page.answer.transactions or ()) for page in self.pages)
 
 
 class _EndlessError(Exception):
@@ -112,12 +112,12 @@ def fetch_state(client: Client, seqno: int) -> State:
     """Fetch the last block of every shard as of a masterchain block."""
 
     def parse(answer: bytes) -> State:
-        page = pages.read(schema.BLOCKS_BODY, answer)
+        page = pages.read(schema.BLOCKS_ANSWER, answer)
         try:
             found = tips([page], seqno)
         except BrokenError as broken:
             raise DecodeError("$.blocks", "the last block of every shard", str(broken)) from None
-        times = [row.gen_utime for row in page.body.blocks or ()]
+        times = [row.gen_utime for row in page.answer.blocks or ()]
         if None in times:
             return State(found, None, None)
         return State(found, min(map(int, times)), max(map(int, times)))
@@ -141,13 +141,13 @@ def _fault(fetched: BlockPages) -> str:
         return str(error)
     if fetched.links is None:
         return ""
-    hashes = (row.hash for page in fetched.pages for row in page.body.transactions or ())
+    hashes = (row.hash for page in fetched.pages for row in page.answer.transactions or ())
     return imbalance(fetched.links, hashes, fetched.seqno)
 
 
 def _fetch(client: Client, seqno: int) -> BlockPages:
     first = list(_pages(client, client.masterchain_block_shards, seqno, "transactions", "blocks"))
-    if first[0].body.blocks is None:
+    if first[0].answer.blocks is None:
         return BlockPages(seqno, first, None)
     rest = _pages(client, client.transactions_by_masterchain_block, seqno, "transactions")
     return BlockPages(seqno, [*first, *rest], list(links(first).values()))
@@ -157,7 +157,7 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
     """Fetch pages until one is not full; after the last page deployed services answer 404."""
 
     def parse(answer: bytes) -> Page:
-        page = pages.read(schema.BLOCKS_BODY, answer)
+        page = pages.read(schema.BLOCKS_ANSWER, answer)
         _check_seqno(page, seqno)
         return page
 
@@ -177,12 +177,12 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
                 return
             raise
         yield page
-        rows = max(len(getattr(page.body, name) or ()) for name in lists)
+        rows = max(len(getattr(page.answer, name) or ()) for name in lists)
         if rows < limit:
             return
         known = len(seen)
-        seen.update(row.hash for row in page.body.transactions or ())
-        seen.update((row.workchain, row.shard, row.seqno) for row in page.body.blocks or ())
+        seen.update(row.hash for row in page.answer.transactions or ())
+        seen.update((row.workchain, row.shard, row.seqno) for row in page.answer.blocks or ())
         if len(seen) == known or offset >= MOST_PAGES * MOST_ROWS:
             raise _EndlessError(f"a full page at offset {offset} has no new rows")
         offset += rows
@@ -190,11 +190,11 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
 
 def _check_seqno(page: Page, seqno: int) -> None:
     """Refuse rows of another masterchain block: deployed services wrap seqnos from 2^31 on."""
-    for i, row in enumerate(page.body.transactions or ()):
+    for i, row in enumerate(page.answer.transactions or ()):
         if row.mc_block_seqno != seqno:
             path = f"$.transactions[{i}].mc_block_seqno"
             raise DecodeError(path, f"{seqno}, as asked", shorten(row.mc_block_seqno))
-    for i, row in enumerate(page.body.blocks or ()):
+    for i, row in enumerate(page.answer.blocks or ()):
         if row.masterchain_block_ref.seqno != seqno:
             path = f"$.blocks[{i}].masterchain_block_ref.seqno"
             raise DecodeError(path, f"{seqno}, as asked", shorten(row.masterchain_block_ref.seqno))

@@ -104,4 +104,4 @@ def _shows_blocks(client: Client, seqno: int) -> bool:
 
 
 def _has_blocks(content: bytes) -> bool:
-    return pages.read(schema.BLOCKS_BODY, content).body.blocks is not None
+    return pages.read(schema.BLOCKS_ANSWER, content).answer.blocks is not None

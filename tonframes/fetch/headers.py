@@ -49,7 +49,7 @@ def reading(first: int, last: int) -> Callable[[bytes], BlockPage]:
     """
 
     def parse(content: bytes) -> BlockPage:
-        page = pages.read(schema.BLOCKS_BODY, content)
+        page = pages.read(schema.BLOCKS_ANSWER, content)
         headers = list(_headers(page))
         for i, header in enumerate(headers):
             if not first <= header.utime <= last:
@@ -61,10 +61,10 @@ def reading(first: int, last: int) -> Callable[[bytes], BlockPage]:
 
 
 def _headers(page: Page) -> Iterator[Header]:
-    if page.body.blocks is None:
+    if page.answer.blocks is None:
         raise DecodeError("$", 'an object with "blocks"', "one without")
     of_key = links([page])
-    for row, link in zip(page.body.blocks, of_key.values(), strict=False):
+    for row, link in zip(page.answer.blocks, of_key.values(), strict=False):
         times = (row.gen_utime, row.start_lt, row.end_lt)
         if None in times:
             raise DecodeError("$.blocks", "times and logical times", "a block without")

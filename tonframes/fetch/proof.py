@@ -96,7 +96,7 @@ def links(pages: Iterable[Page]) -> dict[tuple[Shard, int], Link]:
     """Return the blocks of pages as links, without duplicates."""
     found = {}
     for page in pages:
-        for row in page.body.blocks or ():
+        for row in page.answer.blocks or ():
             shard = Shard(row.workchain, _prefix(row.shard))
             parents = tuple(
                 (Shard(parent.workchain, _prefix(parent.shard)), parent.seqno)

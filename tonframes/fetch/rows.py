@@ -57,8 +57,8 @@ def reading(start: int, end: int) -> Callable[[bytes], RowPage]:
     """
 
     def parse(content: bytes) -> RowPage:
-        page = pages.read(schema.BLOCKS_BODY, content)
-        if page.body.transactions is None:
+        page = pages.read(schema.BLOCKS_ANSWER, content)
+        if page.answer.transactions is None:
             raise DecodeError("$", 'an object with "transactions"', "one without")
         tables = pages.blocks_tables([page])
         transactions = tables["transactions"]
@@ -66,7 +66,7 @@ def reading(start: int, end: int) -> Callable[[bytes], RowPage]:
         if len(transactions) and not start <= ends["min"] <= ends["max"] <= end:
             found = ends["min"] if ends["min"] < start else ends["max"]
             raise DecodeError("$.transactions", f"lt from {start} to {end}", shorten(found))
-        return _page(len(page.body.transactions), tables)
+        return _page(len(page.answer.transactions), tables)
 
     return parse
 

@@ -92,12 +92,12 @@ def _time_of(client: Client, seqno: int) -> int:
     """Fetch the unix second of a masterchain block."""
 
     def parse(answer: bytes) -> int:
-        page = pages.read(schema.BLOCKS_BODY, answer)
-        for row in page.body.blocks or ():
+        page = pages.read(schema.BLOCKS_ANSWER, answer)
+        for row in page.answer.blocks or ():
             if row.workchain == MASTERCHAIN and row.seqno == seqno and row.gen_utime:
                 return int(row.gen_utime)
         # Every masterchain block has tick-tock transactions with the time of the block.
-        for row in page.body.transactions or ():
+        for row in page.answer.transactions or ():
             if row.block_ref.workchain == MASTERCHAIN and row.mc_block_seqno == seqno:
                 return int(row.now)
         raise DecodeError("$", f"the time of masterchain block {seqno}", "no time")

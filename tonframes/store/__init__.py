@@ -1,4 +1,4 @@
-"""The Parquet store: files that any engine can open, each whole or not there.
+"""The store: files that any engine can open, each whole or not there.
 
 ::
 
@@ -9,32 +9,40 @@
       accounts/20261121T094500.123456Z-6b1f0a2c.parquet   snapshots, appended and never changed
       address_book/…  metadata/…
       damaged/…                                           files that were set aside
-      .lock                                               held while something is written
+      .lock                                               locked while something is written
 
 There is no manifest: names and footers are the truth. Files of one folder never overlap and never
 cross a multiple of `SPAN`, so a folder is one data set without doubled rows. A file is written
-under a name that data sets ignore, flushed to the disk and renamed; the transactions file comes
-last and is the commit of its range, and the first to go when one is set aside.
+under a name that data sets ignore, flushed to the disk and renamed. The transactions file of a
+range comes last: with it the range is held. It is the first to go when a range is set aside.
 
-The rooms, from what is asked for down to bytes::
+Versions: each file says in its footer which version of the schema its columns have, and
+`network.json` says the newest of them. A newer tonframes reads and extends an older store, whose
+files stay as they are; reading brings rows up to the present columns. A store that a newer
+tonframes has written to is refused. An engine that opens a folder as one data set sees the columns
+as they are in the files, which differ until `upgrade_store` has rewritten the older ones.
 
-    views       Blocks and Accounts as views of a store
-    store       write to a store, and set damaged files aside
-    reader      read what is held: ranges of seqnos, and snapshots
-    damage      find damaged files, and set them aside
-    files       one file: written completely or not at all, read with its checksums
+The modules, from what users call down to bytes::
+
+    views       Blocks and Accounts that read a store when they are asked for
+    upgrade     files of older versions are rewritten
+    store       writing: more is committed, damaged files leave
+    reader      reading: which seqnos and snapshots are held, and their rows
+    damage      files that are no longer what was written: found, and set aside
+    files       one file: its footer with seal and digest, its pages with their checksums
     locks       one writer at a time
-    digest      the hash of a table's content; the rows of some seqnos
+    digest      a hash of the rows of a table; the rows of some seqnos
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract
 from tonframes.store.digest import digest, within
 from tonframes.store.store import Store
-from tonframes.store.views import Held, blocks_of, read_accounts, read_blocks
+from tonframes.store.upgrade import upgrade_store
+from tonframes.store.views import HeldRows, blocks_of, read_accounts, read_blocks
 
 __all__ = [
     "SPAN",
-    "Held",
+    "HeldRows",
     "Store",
     "aligned",
     "blocks_of",
@@ -42,5 +50,6 @@ __all__ = [
     "read_accounts",
     "read_blocks",
     "subtract",
+    "upgrade_store",
     "within",
 ]

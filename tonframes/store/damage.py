@@ -1,4 +1,4 @@
-"""Files that are no longer what was written: found, and set aside."""
+"""Damage: files that are no longer what was written are found, and set aside."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tonframes.store.files import Damaged, Footer, Kept, sync
+from tonframes.atomic import sync
+from tonframes.store.files import Damaged, Footer, HeldFile
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
@@ -21,14 +22,16 @@ FOLDER = "damaged"
 #: One thread waits for the disk while the other hashes. Each holds a slice of one file.
 THREADS = 2
 
-#: A file that was changed less than so many seconds ago may change again without a new time.
+#: Seconds. A file that was changed later than this may change again and keep its time.
 _FRESH = 2.0
 
+#: What a file system says of a file, and the network that it must be of.
 _Stamp = tuple[int, int, int, str | None]
-_whole: dict[Path, tuple[_Stamp, Footer]] = {}
+#: Files that this process has read wholly and found good.
+_good: dict[Path, tuple[_Stamp, Footer]] = {}
 
 
-def check(kept: Kept) -> Footer:
+def check(file: HeldFile) -> Footer:
     """Read every byte of a file, unless this process has and the file is still the same.
 
     Raises
@@ -37,46 +40,46 @@ def check(kept: Kept) -> Footer:
         They are not those that were written.
     """
     try:
-        status = kept.file.stat()
+        status = file.path.stat()
     except OSError:
-        return kept.check()
-    stamp = (status.st_ino, status.st_size, status.st_mtime_ns, kept.network)
-    name = kept.file.absolute()
-    if name in _whole and _whole[name][0] == stamp:
-        return _whole[name][1]
-    footer = kept.check()
+        return file.check()
+    stamp = (status.st_ino, status.st_size, status.st_mtime_ns, file.network)
+    name = file.path.absolute()
+    if name in _good and _good[name][0] == stamp:
+        return _good[name][1]
+    footer = file.check()
     if time.time() - status.st_mtime > _FRESH:
-        _whole[name] = stamp, footer
+        _good[name] = stamp, footer
     return footer
 
 
-def fault(commit: Kept) -> Damaged | None:
-    """Find what is wrong with a file, or with those that were committed with it."""
+def find_fault(file: HeldFile) -> Damaged | None:
+    """Return what is wrong with a file, or with those that were written together with it."""
     try:
-        for name in check(commit).tables:
-            if name != commit.table.name:
-                twin = commit.file.parent.parent / name / commit.file.name
-                check(replace(commit, file=twin, table=schema.TABLES[name]))
+        for name in check(file).tables:
+            if name != file.table.name:
+                other = file.path.parent.parent / name / file.path.name
+                check(replace(file, path=other, table=schema.TABLES[name]))
     except Damaged as damaged:
         return damaged
     return None
 
 
-def find(commits: Sequence[Kept]) -> list[Kept]:
-    """Give those that have a fault, looking at a few at a time."""
+def find_damaged(files: Sequence[HeldFile]) -> list[HeldFile]:
+    """List the files that have a fault, looking at a few at a time."""
     pool = ThreadPoolExecutor(THREADS)
     try:
-        faults = pool.map(fault, commits)
-        return [commit for commit, bad in zip(commits, faults, strict=True) if bad]
+        faults = pool.map(find_fault, files)
+        return [file for file, fault in zip(files, faults, strict=True) if fault]
     finally:
-        # Whoever presses Ctrl-C waits for the files that are being read, not for all.
+        # After Ctrl-C this waits for the files that are being read, not for all.
         pool.shutdown(cancel_futures=True)
 
 
 def set_aside(store: Path, files: Iterable[Path]) -> dict[Path, Path]:
-    """Move files out of the way, in this order, and tell where they are now.
+    """Move files into the folder `damaged`, in this order, and return where they are now.
 
-    A file that is gone is passed over.
+    A file that is gone is left out.
     """
     folder = store / FOLDER
     folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""What a table says, as a hash, and the rows of some masterchain seqnos."""
+"""A hash of the rows of a table, and the rows of some masterchain seqnos."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ if TYPE_CHECKING:
 
 
 def digest(rows: pa.Table) -> str:
-    """Hash what a table says: the same for equal tables, however they are laid out in memory.
+    """Return a hash of a table: equal for equal tables, whatever their layout in memory.
 
-    Names, types, which values are null, and the values; not the metadata, nor what memory holds
-    in the place of a null. Buffers are hashed as they are: making Python objects of a text column
-    costs ten times as much.
+    It covers names, types, which values are null, and the values, but not the metadata, nor the
+    bytes in memory behind a null. Buffers are hashed directly: making Python objects of a text
+    column takes ten times as long.
     """
     # Without the processor's SHA instructions, BLAKE2 takes two thirds of the time of SHA-256.
     hashed = blake2b(digest_size=32)
-    rows = rows.combine_chunks()  # a text column of 2 GB and more stays in several
+    rows = rows.combine_chunks()  # text of 2 GB and more stays in several chunks
     for name, column in zip(rows.column_names, rows.columns, strict=True):
         hashed.update(f"{name}:{column.type}:{len(column)}:{column.null_count};".encode())
         if column.null_count:
@@ -37,14 +37,14 @@ def digest(rows: pa.Table) -> str:
 
 
 def _filled(chunk: pa.Array, *, text: bool) -> pa.Array:
-    """Give texts, or numbers for all else, without nulls."""
+    """Return texts as they are and all else as integers, without nulls."""
     if not text:
         chunk = chunk.cast(pa.uint8() if pa.types.is_boolean(chunk.type) else pa.int64())
     return chunk.fill_null("" if text else 0) if chunk.null_count else chunk
 
 
 def _characters(texts: pa.StringArray) -> memoryview:
-    """Give the bytes of texts without nulls, one after the other; a slice shares its buffers."""
+    """Return the bytes of texts without nulls; a slice shares its buffers with others."""
     _, offsets, characters = texts.buffers()
     if not len(texts) or characters is None:
         return memoryview(b"")

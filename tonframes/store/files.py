@@ -1,9 +1,9 @@
 """One file of a store: written whole or not at all, read with its checksums.
 
-Two checksums guard a file. Pages carry their own, and every read verifies those of the pages it
-needs: without both, nearly half of all single bit flips read back as wrong numbers without an
-error. The footer carries a seal over all bytes of the file, itself taken as zeros; to check it
-takes a tenth of the time of decoding.
+Two checksums guard a file. Each page has its own, and every read verifies those of the pages that
+it needs: without them nearly half of all single flipped bits read back as wrong numbers, without
+an error. The footer has a seal, which is a hash of all bytes of the file with the seal itself as
+zeros. Checking it takes a tenth of the time of decoding.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-import secrets
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -20,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tonframes.atomic import replacing, temporary
 from tonframes.errors import StoreError, shorten
-from tonframes.wire import schema
+from tonframes.wire import schema, versions
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 _KEY = b"tonframes"
 _UNSEALED = "0" * 64
 _SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
-#: Names that are used while a file is written: data sets ignore them, and they are ours alone.
-TEMPORARY = re.compile(r"\..+\.[0-9]+\.[0-9a-f]{8}\.tmp")
 #: Bytes that are read and hashed at once.
 _SLICE = 2**20
 #: A Parquet file ends with the length of its metadata and this.
@@ -55,7 +53,12 @@ class Damaged(StoreError):  # noqa: N818 - a state of a file, told apart within 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footer:
-    """What a file says of itself, as JSON in the Parquet metadata key `tonframes`."""
+    """What a file says of itself, as JSON in the Parquet metadata key `tonframes`.
+
+    `schema` is the version of the columns in the file, `tonframes` the version of the package that
+    wrote it. `rows` and `digest` are of the rows as they are in the file, in these columns: both
+    can be checked without any other version of the schema.
+    """
 
     schema: int
     tonframes: str
@@ -67,40 +70,38 @@ class Footer:
     start: int | None = None
     stop: int | None = None
     proof: str | None = None
-    #: The tables that were committed for these seqnos; in the transactions file only.
+    #: The tables that were written for these seqnos; in the transactions file only.
     tables: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class HeldFile:
     """A file and what must be in it: rows of a table, of a network, of masterchain seqnos."""
 
-    file: Path
+    path: Path
     table: Table
     network: str | None
     run: range | None
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """Read columns; their pages are verified."""
-        with reading(self.file), self._open() as parquet:
+        """Read columns of the present schema; the pages that they need are verified."""
+        with reading(self.path), self._open() as parquet:
             footer = self._checked(parquet)
-            rows = parquet.read(list(columns))
-        declared = pa.schema([self.table.schema.field(name) for name in columns])
-        declared = declared.with_metadata(self.table.schema.metadata)
-        self._check_columns(rows.schema, declared)
+            needed = versions.needed(self.table, footer.schema, columns)
+            rows = parquet.read(needed)
+        self._check_columns(rows.schema, needed)
         if len(rows) != footer.rows:
-            raise Damaged(self.file, f"has {len(rows)} rows of {footer.rows}")
-        # The file's own metadata has no checksum, and pandas would take its dtypes from there.
-        return pa.Table.from_arrays(rows.columns, schema=declared)
+            raise Damaged(self.path, f"has {len(rows)} rows of {footer.rows}")
+        return versions.upgrade(self.table, rows, footer.schema, columns)
 
     def footer(self) -> Footer:
         """Read what the file says of itself."""
-        with reading(self.file), self._open() as parquet:
+        with reading(self.path), self._open() as parquet:
             return self._checked(parquet)
 
     def times(self) -> tuple[Footer, tuple[datetime, ...]]:
         """Read the footer, and the first and the last `block_time` in the file's statistics."""
-        with reading(self.file), self._open() as parquet:
+        with reading(self.path), self._open() as parquet:
             footer = self._checked(parquet)
             place = parquet.schema_arrow.get_field_index("block_time")
             metadata = parquet.metadata
@@ -110,68 +111,78 @@ class Kept:
         return footer, (min(e[0] for e in ends), max(e[1] for e in ends)) if ends else ()
 
     def size(self) -> int:
-        """Give the bytes of the file."""
-        with reading(self.file):
-            return self.file.stat().st_size
+        """Return the size of the file in bytes."""
+        with reading(self.path):
+            return self.path.stat().st_size
 
     def check(self) -> Footer:
         """Read every byte, and raise `Damaged` unless they are those that were written."""
-        with reading(self.file):
-            sealed = _is_sealed(self.file)
+        with reading(self.path):
+            sealed = _is_sealed(self.path)
             if sealed is False:
-                raise Damaged(self.file, "does not have the checksum that it was written with")
+                raise Damaged(self.path, "does not have the checksum that it was written with")
             with self._open() as parquet:
                 footer = self._checked(parquet)
-                self._check_columns(parquet.schema_arrow, self.table.schema)
+                columns = versions.columns_of(self.table, footer.schema)
+                self._check_columns(parquet.schema_arrow, [column.name for column in columns])
                 rows = parquet.metadata.num_rows
         if rows != footer.rows:
-            raise Damaged(self.file, f"has {rows} rows of {footer.rows}")
+            raise Damaged(self.path, f"has {rows} rows of {footer.rows}")
         if sealed is None:
-            raise Damaged(self.file, "has no checksum")
+            raise Damaged(self.path, "has no checksum")
         return footer
 
     def _open(self) -> pq.ParquetFile:
-        return pq.ParquetFile(self.file, page_checksum_verification=True)
+        return pq.ParquetFile(self.path, page_checksum_verification=True)
 
     def _checked(self, parquet: pq.ParquetFile) -> Footer:
-        about = _about(self.file, parquet)
+        said = _metadata(self.path, parquet)
         # Before all else: a later version may say the rest in another way.
-        version = about.get("schema")
-        if isinstance(version, int) and version != schema.VERSION:
-            raise StoreError(
-                f"{self.file} has version {version} of the columns and this tonframes reads "
-                f"{schema.VERSION}: use tonframes {about.get('tonframes')}, or fetch it anew into "
-                "another store",
-                path=self.file,
-            )
+        version = said.get("schema")
+        if type(version) is not int or version < 1:
+            raise Damaged(self.path, "does not say the version of its columns")
+        refuse_newer(self.path, version)
         try:
-            footer = Footer(**{f.name: about[f.name] for f in fields(Footer) if f.name in about})
+            footer = Footer(**{f.name: said[f.name] for f in fields(Footer) if f.name in said})
             unknown = set(footer.tables) - schema.TABLES.keys()
         except TypeError:
-            raise Damaged(self.file, "does not say what it holds") from None
+            raise Damaged(self.path, "does not say what it holds") from None
         if unknown:
-            raise Damaged(self.file, f"was committed with tables unknown here ({unknown})")
+            raise Damaged(self.path, f"was written with tables unknown here ({unknown})")
         if footer.network != self.network:
             of = f"is of the network {shorten(footer.network)} in a store of {self.network}"
-            raise Damaged(self.file, of)
+            raise Damaged(self.path, of)
         if self.run is not None and (footer.start, footer.stop) != (self.run.start, self.run.stop):
             holds = f"holds the seqnos {footer.start}:{footer.stop}, not those of its name"
-            raise Damaged(self.file, holds)
+            raise Damaged(self.path, holds)
         return footer
 
-    def _check_columns(self, found: pa.Schema, declared: pa.Schema) -> None:
-        if not found.equals(declared):
-            raise Damaged(self.file, f"does not have the columns of {self.table.name}")
+    def _check_columns(self, found: pa.Schema, names: Sequence[str]) -> None:
+        if not found.equals(pa.schema([self.table.schema.field(name) for name in names])):
+            raise Damaged(self.path, f"does not have the columns of {self.table.name}")
 
 
-def _about(file: Path, parquet: pq.ParquetFile) -> dict[str, Any]:
+def refuse_newer(path: Path, version: int) -> None:
+    """Raise `StoreError` if a file, or a whole store, is of a version that came later.
+
+    It is not damaged: a newer tonframes reads it.
+    """
+    if version > schema.VERSION:
+        raise StoreError(
+            f"{path} has version {version} of the columns and this tonframes reads versions up to "
+            f"{schema.VERSION}: use a newer tonframes",
+            path=path,
+        )
+
+
+def _metadata(file: Path, parquet: pq.ParquetFile) -> dict[str, Any]:
     try:
-        about = json.loads((parquet.metadata.metadata or {})[_KEY])
+        said = json.loads((parquet.metadata.metadata or {})[_KEY])
     except (KeyError, ValueError, RecursionError):
-        about = None
-    if not isinstance(about, dict):
+        said = None
+    if not isinstance(said, dict):
         raise Damaged(file, "was not written by tonframes")
-    return about
+    return said
 
 
 def write(file: Path, table: Table, rows: pa.Table, footer: Footer) -> None:
@@ -181,7 +192,9 @@ def write(file: Path, table: Table, rows: pa.Table, footer: Footer) -> None:
         sink, table.schema, compression="zstd", write_page_checksum=True
     ) as writer:
         writer.write_table(rows)
-        writer.add_key_value_metadata({_KEY: json.dumps(asdict(footer)).encode()})
+        writer.add_key_value_metadata(
+            {_KEY: json.dumps(asdict(footer) | {"seal": _UNSEALED}).encode()}
+        )
     content = bytearray(sink.getvalue())
     # The last one: chain data may quote a seal in the statistics, which come before the metadata.
     *_, blank = _SEAL.finditer(content)
@@ -191,7 +204,7 @@ def write(file: Path, table: Table, rows: pa.Table, footer: Footer) -> None:
 
 
 def _is_sealed(file: Path) -> bool | None:
-    """Say whether a file's bytes are those that its seal was made of; None if it has none."""
+    """Return whether the seal is that of the file's bytes; None if the file has no seal."""
     with file.open("rb") as source:
         size = os.fstat(source.fileno()).st_size
         source.seek(max(0, size - _END))
@@ -220,23 +233,10 @@ def _is_sealed(file: Path) -> bool | None:
 
 
 def replace(file: Path, content: bytes | bytearray) -> None:
-    """Write a file whole or not at all, and see it on the disk before going on.
-
-    The temporary name is new, so no link is followed; a link of the file's own name is replaced.
-    """
-    temporary = _temporary(file)
+    """Write a file whole or not at all, and wait until it is on the disk."""
     try:
-        try:
-            with temporary.open("xb") as sink:
-                sink.write(content)
-                sink.flush()
-                os.fsync(sink.fileno())
-            temporary.replace(file)
-        except BaseException:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-            raise
-        sync(file.parent)
+        with replacing(file) as sink:
+            sink.write(content)
     except OSError as error:
         raise StoreError(
             f"cannot write {file} ({len(content):,} bytes): {error.strerror or error}; what was "
@@ -246,8 +246,8 @@ def replace(file: Path, content: bytes | bytearray) -> None:
 
 
 def probe(folder: Path, size: int) -> None:
-    """Write as many bytes into a folder, see them on the disk, and remove them."""
-    trial = _temporary(folder / "trial")
+    """Write as many bytes into a folder, wait until they are on the disk, and remove them."""
+    trial = temporary(folder / "trial")
     with writing(folder):
         try:
             with trial.open("xb") as sink:
@@ -258,25 +258,12 @@ def probe(folder: Path, size: int) -> None:
             trial.unlink(missing_ok=True)
 
 
-def _temporary(file: Path) -> Path:
-    return file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
-
-
-def sync(folder: Path) -> None:
-    """Make a rename in a folder last; where folders cannot be opened, the system sees to it."""
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-
-
 @contextmanager
 def reading(file: Path) -> Iterator[None]:
     """Turn failures to read a file into errors that name it.
 
-    An error with a number is the system's: the file may be good. Parquet's own have none.
+    An error with a number comes from the system, and the file may be good. Parquet's own errors
+    have no number.
     """
     try:
         yield

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock on a folder, which the system frees when its holder dies."""
+"""A lock on a folder, for one writer at a time. The system frees it when its holder dies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-#: Seconds to wait for another process: a commit takes much less than one.
+#: Seconds to wait for another process. A commit takes much less than one.
 LOCK_TIMEOUT = 60.0
 
 _UNSUPPORTED = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
@@ -23,16 +23,16 @@ _UNSUPPORTED = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder that is there.
+    """Hold the lock of a folder, which must exist.
 
-    Without locks two processes could commit overlapping ranges, and each sweep away what the
-    other is writing. So a file system that has none (some network file systems) is refused, not
-    tolerated: it can be read from.
+    Without locks two processes could commit overlapping ranges, and each could remove what the
+    other is writing. So a file system without locks, as some network file systems are, is refused
+    for writing. Reading needs no lock.
 
     Raises
     ------
     StoreError
-        Another process holds the lock, which is named, or the folder cannot be locked.
+        Another process holds the lock (the message names it), or the folder cannot be locked.
     """
     file = folder / ".lock"
     holder = folder / ".lock.pid"
@@ -43,15 +43,15 @@ def locked(folder: Path) -> Iterator[None]:
         lock.acquire()
     except Timeout:
         raise StoreError(
-            f"{file} is held by {_named(holder)} since more than {LOCK_TIMEOUT:g} s: wait for it, "
-            "or end it",
+            f"{file} has been held by {_named(holder)} for more than {LOCK_TIMEOUT:g} s: wait for "
+            "it, or end it",
             path=file,
         ) from None
     except (OSError, NotImplementedError) as error:
         number = getattr(error, "errno", errno.ENOSYS)
         hint = (
-            ": its file system has no locks, and two processes could spoil each other's work; "
-            "give a store= on another one"
+            ": its file system has no locks, and two processes could damage each other's files; "
+            "give a store= on another file system"
             if number in _UNSUPPORTED
             else ""
         )
@@ -60,7 +60,7 @@ def locked(folder: Path) -> Iterator[None]:
             path=folder,
         ) from error
     try:
-        # A courtesy to who waits: without it the lock is held all the same.
+        # Only for the message to those who wait: the lock is held without it.
         with suppress(OSError):
             holder.unlink(missing_ok=True)
             with holder.open("x") as note:

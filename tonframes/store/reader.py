@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ import pyarrow.compute as pc
 from tonframes.errors import MissingError, StoreError, shorten
 from tonframes.seqnos import SPAN, joined, meeting, spell, subtract
 from tonframes.store.digest import within
-from tonframes.store.files import Damaged, Footer, Kept
+from tonframes.store.files import Damaged, Footer, HeldFile, refuse_newer
 from tonframes.wire import schema
 from tonframes.wire.tables import latest
 
@@ -31,6 +32,18 @@ _RANGE = re.compile(r"([0-9]{11})-([0-9]{11})\.parquet")
 _SNAPSHOT = re.compile(r"([0-9]{8}T[0-9]{6}\.[0-9]{6}Z)-[0-9a-f]{8}\.parquet")
 _LATEST = "9"
 
+#: The file in which a store says of which network it is.
+NETWORK = "network.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StoreInfo:
+    """What a store says of itself: `schema` is the newest version that its files may have."""
+
+    network: str
+    service: str
+    schema: int
+
 
 class Reader:
     """A folder of Parquet files that belong to one network, to be read."""
@@ -44,17 +57,27 @@ class Reader:
     @property
     def network(self) -> str | None:
         """The network that the store holds; None before it is claimed."""
-        return self._about("network")
+        info = self.info()
+        return info.network if info else None
 
     @property
     def service(self) -> str | None:
         """The service that the store was first fetched from; None before that."""
-        return self._about("service")
+        info = self.info()
+        return info.service if info else None
 
-    def _about(self, key: str) -> str | None:
-        file = self.path / "network.json"
+    def info(self) -> StoreInfo | None:
+        """Read what the store says of itself in `network.json`; None before it is claimed.
+
+        Raises
+        ------
+        StoreError
+            The file cannot be read, or a newer tonframes has written to the store.
+        """
+        file = self.path / NETWORK
         try:
-            value = json.loads(file.read_bytes())[key]
+            said = json.loads(file.read_bytes())
+            network, service, version = said["network"], said["service"], int(said["schema"])
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -63,7 +86,8 @@ class Reader:
                 "no store of tonframes, or the file is damaged",
                 path=file,
             ) from None
-        return str(value)
+        refuse_newer(self.path, version)
+        return StoreInfo(str(network), str(service), version)
 
     def check(self) -> None:
         """Raise `StoreError` unless there is a store."""
@@ -77,7 +101,10 @@ class Reader:
     # ── ranges of masterchain seqnos ─────────────────────────────────────────────────────────────
 
     def files(self, name: str) -> dict[range, Path]:
-        """Give the files of a table by range, in order; those of transactions are the commits."""
+        """List the files of a table by range, in order.
+
+        A range is held if it has a file of transactions, which is written last.
+        """
         found = {}
         for file, match in self._listed(name, _RANGE):
             run = range(int(match[1]), int(match[2]))
@@ -87,15 +114,15 @@ class Reader:
         return found
 
     def held(self) -> tuple[range, ...]:
-        """Give the masterchain seqnos that are committed."""
+        """Return the masterchain seqnos that the store holds, as ranges."""
         return joined(self.files("transactions"))
 
     def gaps(self, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Give what of these ranges is not held."""
+        """Return the parts of these ranges that are not held."""
         return subtract(seqnos, self.held())
 
     def require(self, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Give these ranges joined, or raise `MissingError` if some of them are not held."""
+        """Return these ranges joined, or raise `MissingError` if some of them are not held."""
         wanted = joined(seqnos)
         if missing := self.gaps(wanted):
             raise MissingError(
@@ -105,16 +132,16 @@ class Reader:
             )
         return wanted
 
-    def shown(self, name: str, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Say for which of these seqnos a table was committed.
+    def held_of(self, name: str, seqnos: Iterable[range]) -> tuple[range, ...]:
+        """Return those of these seqnos for which the store holds rows of a table.
 
         Raises
         ------
         StoreError
-            It was, and a file of it is gone.
+            The table was written for some of them, and the file is gone.
         """
         wanted = joined(seqnos)
-        return subtract(wanted, subtract(wanted, [run for run, _ in self._kept(name, wanted)]))
+        return subtract(wanted, subtract(wanted, [run for run, _ in self._files(name, wanted)]))
 
     def read(
         self, name: str, seqnos: Iterable[range], columns: Sequence[str] | None = None
@@ -142,85 +169,122 @@ class Reader:
         needed = list(dict.fromkeys([*chosen, "mc_block_seqno"]))
         wanted = self.require(seqnos)
         parts = [
-            within(kept.read(needed), meeting(run, wanted)).select(chosen)
-            for run, kept in self._kept(name, wanted)
+            within(file.read(needed), meeting(run, wanted)).select(chosen)
+            for run, file in self._files(name, wanted)
         ]
         return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
 
     def count(self, name: str, seqnos: Iterable[range]) -> int:
-        """How many rows `read` would give; footers tell of files that lie wholly inside."""
+        """Count the rows that `read` would return.
+
+        Footers tell the number for files that lie wholly inside.
+        """
         total = 0
         wanted = self.require(seqnos)
-        for run, kept in self._kept(name, wanted):
+        for run, file in self._files(name, wanted):
             here = meeting(run, wanted)
             if subtract([run], here):
-                total += len(within(kept.read(["mc_block_seqno"]), here))
+                total += len(within(file.read(["mc_block_seqno"]), here))
             else:
-                total += kept.footer().rows
+                total += file.footer().rows
         return total
 
     def head(
         self, name: str, seqnos: Iterable[range], rows: int, columns: Sequence[str]
     ) -> pa.Table:
-        """Read the first rows that `read` would give, and no more files than that takes."""
+        """Read the first rows that `read` would return, from no more files than needed."""
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
         needed = list(dict.fromkeys([*chosen, "mc_block_seqno"]))
         wanted = self.require(seqnos)
         first = table.schema.empty_table().select(chosen)
-        for run, kept in self._kept(name, wanted):
+        for run, file in self._files(name, wanted):
             if len(first) >= rows:
                 break
-            more = within(kept.read(needed), meeting(run, wanted)).select(chosen)
+            more = within(file.read(needed), meeting(run, wanted)).select(chosen)
             first = pa.concat_tables([first, more.slice(0, rows - len(first))])
         return first
 
-    def kept(self, name: str, seqnos: Iterable[range]) -> list[Kept]:
+    def held_files(self, name: str, seqnos: Iterable[range]) -> list[HeldFile]:
         """List the files that `read` would read, in order."""
-        return [kept for _, kept in self._kept(name, self.require(seqnos))]
+        return [file for _, file in self._files(name, self.require(seqnos))]
 
-    def _kept(self, name: str, wanted: Sequence[range]) -> Iterator[tuple[range, Kept]]:
-        """Give the files of a table that were committed and have some of these seqnos, in order."""
+    def _files(self, name: str, wanted: Sequence[range]) -> Iterator[tuple[range, HeldFile]]:
+        """List the files of a table that have some of these seqnos, in order."""
         network = self.network
-        commits = self.files("transactions")
-        files = commits if name == "transactions" else self.files(name)
-        for run, commit in commits.items():
+        transactions = self.files("transactions")
+        files = transactions if name == "transactions" else self.files(name)
+        for run, last in transactions.items():
             if not meeting(run, wanted):
                 continue
             if run in files:
-                yield run, Kept(files[run], schema.TABLES[name], network, run)
-            elif name in Kept(commit, schema.TRANSACTIONS, network, run).footer().tables:
-                raise Damaged(self.path / name / commit.name, "is gone")
+                yield run, HeldFile(files[run], schema.TABLES[name], network, run)
+            elif (
+                name in HeldFile(last, schema.TABLES["transactions"], network, run).footer().tables
+            ):
+                raise Damaged(self.path / name / last.name, "is gone")
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────────
 
     def snapshot(
-        self, name: str, *, as_of: datetime | None = None, addresses: Sequence[str] | None = None
+        self,
+        name: str,
+        *,
+        as_of: datetime | None = None,
+        addresses: Sequence[str] | None = None,
+        columns: Sequence[str] | None = None,
     ) -> pa.Table:
-        """Read the newest row of each address, or the newest as of a moment, oldest file first."""
-        table, network = schema.TABLES[name], self.network
+        """Read the newest row of each address, in the order in which the rows were written.
+
+        Parameters
+        ----------
+        name
+            accounts, address_book or metadata.
+        as_of
+            Only rows fetched until this moment; None is all.
+        addresses
+            Raw addresses to choose; None is all.
+        columns
+            Which columns to read, of those that the table has; None is all.
+        """
+        table = schema.TABLES[name]
+        chosen = chosen_of(table, columns)
+        needed = list(dict.fromkeys([*chosen, "address"]))
+        parts = [file.read(needed) for file in self.held_snapshots(name, as_of=as_of)]
+        rows = pa.concat_tables([table.schema.empty_table().select(needed), *parts])
+        if addresses is not None:
+            rows = rows.filter(pc.is_in(rows["address"], pa.array(addresses, pa.string())))
+        return latest(rows).select(chosen)
+
+    def held_snapshots(self, name: str, *, as_of: datetime | None = None) -> list[HeldFile]:
+        """List the files of a table of snapshots, oldest first; those until a moment if given."""
+        network = self.network
         last = _LATEST if as_of is None else as_of.astimezone(UTC).strftime(MOMENT)
-        parts = [
-            Kept(file, table, network, None).read(table.schema.names)
+        return [
+            HeldFile(file, schema.TABLES[name], network, None)
             for file, match in self._listed(name, _SNAPSHOT)
             if match[1] <= last
         ]
-        rows = pa.concat_tables([table.schema.empty_table(), *parts])
-        if addresses is not None:
-            rows = rows.filter(pc.is_in(rows["address"], pa.array(addresses, pa.string())))
-        return latest(rows)
-
-    def snapshots(self, name: str) -> list[Path]:
-        """List the files of a table of snapshots, oldest first."""
-        return [file for file, _ in self._listed(name, _SNAPSHOT)]
 
     # ── files ────────────────────────────────────────────────────────────────────────────────────
 
     def footer(self, file: Path) -> Footer:
         """Read what a file of the store says of itself."""
-        match = _RANGE.fullmatch(file.name)
+        return self._held_file(file, self.network).footer()
+
+    def all_files(self) -> list[HeldFile]:
+        """List every file of the store: tables by ranges first, then snapshots."""
+        pattern, network = re.compile(f"{_RANGE.pattern}|{_SNAPSHOT.pattern}"), self.network
+        return [
+            self._held_file(file, network)
+            for name in schema.TABLES
+            for file, _ in self._listed(name, pattern)
+        ]
+
+    def _held_file(self, path: Path, network: str | None) -> HeldFile:
+        match = _RANGE.fullmatch(path.name)
         run = range(int(match[1]), int(match[2])) if match else None
-        return Kept(file, schema.TABLES[file.parent.name], self.network, run).footer()
+        return HeldFile(path, schema.TABLES[path.parent.name], network, run)
 
     def _listed(self, name: str, pattern: re.Pattern[str]) -> Iterator[tuple[Path, re.Match[str]]]:
         folder = self.path / name
@@ -238,12 +302,12 @@ class Reader:
 
 
 def chosen_of(table: Table, columns: Sequence[str] | None) -> list[str]:
-    """Give those columns that a table has, in its order; None chooses all."""
+    """List those columns that a table has, in its order; None chooses all."""
     names: list[str] = table.schema.names
     return names if columns is None else [name for name in names if name in set(columns)]
 
 
 def _misnamed(file: Path) -> StoreError:
     return StoreError(
-        f"{file} is not called as the files of a store are: move it elsewhere", path=file
+        f"{file} does not have a name that files of a store have: move it elsewhere", path=file
     )

@@ -1,22 +1,24 @@
-"""How more is committed to a store, and how what is damaged leaves it."""
+"""Writing to a store: more is committed, and damaged files leave."""
 
 from __future__ import annotations
 
 import json
 import os
 from contextlib import contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 
+from tonframes.atomic import TEMPORARY, sync
 from tonframes.errors import StoreError, warn
 from tonframes.seqnos import aligned, joined, meeting
 from tonframes.store import damage
 from tonframes.store.digest import digest, within
-from tonframes.store.files import TEMPORARY, Footer, Kept, probe, replace, sync, write, writing
+from tonframes.store.files import Footer, HeldFile, probe, replace, write, writing
 from tonframes.store.locks import locked
-from tonframes.store.reader import MOMENT, Reader
+from tonframes.store.reader import MOMENT, NETWORK, Reader, StoreInfo
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
@@ -27,7 +29,8 @@ if TYPE_CHECKING:
 
     from tonframes.wire.record import Table
 
-#: Tables by ranges of seqnos, in the order in which they are written: the last one commits.
+#: Tables by ranges of seqnos, in the order in which they are written. A range is held once the
+#: last one has its file.
 _RANGED = ("messages", "blocks", "transactions")
 #: Tables of snapshots, in the order in which they are written.
 _SNAPSHOTS = ("metadata", "address_book", "accounts")
@@ -40,13 +43,14 @@ class Store(Reader):
     """A folder of Parquet files that belong to one network."""
 
     def prepare(self) -> None:
-        """Make sure that the folder can be written to, before anything is asked of a service.
+        """Check that the folder can be written to, before anything is asked of a service.
 
         Raises
         ------
         StoreError
             It cannot: its path is that of a file, permission is missing, the disk is full or
-            read-only, its file system has no locks, or another process holds its lock.
+            read-only, its file system has no locks, another process holds its lock, or a newer
+            tonframes has written to it.
         """
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -61,7 +65,7 @@ class Store(Reader):
         Raises
         ------
         StoreError
-            It is of another network, or cannot be written to, as `prepare` finds out.
+            It is of another network, or cannot be written to, as in `prepare`.
         """
         self.prepare()
         with self._writing():
@@ -75,23 +79,31 @@ class Store(Reader):
             for folder in self._folders():
                 folder.mkdir(exist_ok=True)
             if held is None:
-                content = {"network": network, "service": service, "schema": schema.VERSION}
-                replace(self.path / "network.json", json.dumps(content, indent=2).encode() + b"\n")
+                self._write_info(StoreInfo(network, service, schema.VERSION))
                 sync(self.path.parent)
+
+    def raise_version(self) -> None:
+        """Write into `network.json` that the store may have files of the present version."""
+        info = self.info()
+        if info is not None and info.schema < schema.VERSION:
+            self._write_info(StoreInfo(info.network, info.service, schema.VERSION))
+
+    def _write_info(self, info: StoreInfo) -> None:
+        replace(self.path / NETWORK, json.dumps(asdict(info), indent=2).encode() + b"\n")
 
     def write_blocks(
         self, tables: Mapping[str, pa.Table], seqnos: Iterable[range], *, proof: str
     ) -> None:
-        """Commit the rows of whole masterchain blocks; those held already are left as they are.
+        """Commit the rows of whole masterchain blocks. Seqnos that are held are left as they are.
 
         Parameters
         ----------
         tables
-            transactions and messages, blocks where they are shown, and the address book.
+            transactions and messages, blocks where the service shows them, and the address book.
         seqnos
-            What the tables cover, empty masterchain blocks included.
+            The masterchain seqnos that the tables cover, those without transactions included.
         proof
-            How it was shown that nothing is missing.
+            How it was shown that nothing is missing: "chain" or "links".
         """
         names = [name for name in _RANGED if name in tables]
         with self._writing():
@@ -118,6 +130,7 @@ class Store(Reader):
             self._write(schema.TABLES[name], rows, file)
 
     def _write(self, table: Table, rows: pa.Table, file: Path, **about: Any) -> None:
+        self.raise_version()
         footer = Footer(
             schema=schema.VERSION,
             tonframes=version("tonframes"),
@@ -130,15 +143,29 @@ class Store(Reader):
         write(file, table, rows, footer)
 
     @contextmanager
-    def _writing(self) -> Iterator[None]:
-        """Write alone, below this folder only, with nothing half done about."""
+    def exclusive(self) -> Iterator[None]:
+        """Hold the lock, to write within this folder only.
+
+        Raises
+        ------
+        StoreError
+            Another process holds the lock, a folder of the store is a symbolic link, or a newer
+            tonframes has written to the store.
+        """
         with writing(self.path), locked(self.path):
+            self.info()
             for folder in (*self._folders(), self.path / damage.FOLDER):
                 if folder.is_symlink():
                     raise StoreError(
                         f"{folder} is a symbolic link: a store writes within its own folder only",
                         path=folder,
                     )
+            yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Hold the lock, with nothing half done in the store."""
+        with self.exclusive():
             self._sweep()
             yield
 
@@ -146,9 +173,9 @@ class Store(Reader):
         return [self.path / name for name in schema.TABLES]
 
     def _sweep(self) -> None:
-        """Remove what a killed process has left: temporary files, and ranges without a commit.
+        """Remove what a killed process has left: temporary files, and ranges not yet held.
 
-        Both are made under the lock only, so whoever holds it finds no other's work.
+        Both are made under the lock only: whoever holds it never removes what another is writing.
         """
         for folder in (self.path, *self._folders()):
             for file in folder.glob(".*.tmp"):
@@ -163,7 +190,7 @@ class Store(Reader):
     # ── damage ───────────────────────────────────────────────────────────────────────────────────
 
     def verify(self, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Look for damage in what is committed of these seqnos, and give up ranges that have it.
+        """Look for damage in the files that hold these seqnos, and set damaged files aside.
 
         Every byte of every file is read, unless this process has done so before and the file has
         not changed since. A range of which a file is damaged or missing is not held any more: its
@@ -171,61 +198,57 @@ class Store(Reader):
 
         Returns
         -------
-        The ranges that were given up, which are those of whole files: to be fetched again.
+        The ranges that are not held any more, which are those of whole files.
 
         Raises
         ------
         StoreError
-            A file cannot be read or moved for a reason that is not its own, or is of another
-            version of the columns. It stays where it is.
+            A file cannot be read or moved for a reason that is not its own, or a newer tonframes
+            has written it. It stays where it is.
         """
         wanted, network = joined(seqnos), self.network
-        commits = [
-            Kept(file, schema.TRANSACTIONS, network, run)
+        files = [
+            HeldFile(file, schema.TABLES["transactions"], network, run)
             for run, file in self.files("transactions").items()
             if meeting(run, wanted)
         ]
-        given_up = self._set_aside(commits, "its masterchain seqnos are not held any more")
-        return joined(commit.run for commit in given_up if commit.run)
+        damaged = self._set_aside(files, "its masterchain seqnos are not held any more")
+        return joined(file.run for file in damaged if file.run)
 
     def verify_snapshots(self) -> tuple[Path, ...]:
-        """Look for damage in the snapshots, and set aside the files that have it.
+        """Look for damage in the snapshots, and set damaged files aside.
 
         Returns
         -------
-        Where those files were. What they told of the past cannot be fetched again.
+        Where those files were. The past states in them cannot be fetched again.
 
         Raises
         ------
         StoreError
             As in `verify`.
         """
-        network = self.network
-        snapshots = [
-            Kept(file, schema.TABLES[name], network, None)
-            for name in _SNAPSHOTS
-            for file in self.snapshots(name)
-        ]
-        loss = "this snapshot cannot be fetched again, only the present"
-        return tuple(snapshot.file for snapshot in self._set_aside(snapshots, loss))
+        snapshots = [file for name in _SNAPSHOTS for file in self.held_snapshots(name)]
+        loss = "this snapshot cannot be fetched again, only the present state"
+        return tuple(file.path for file in self._set_aside(snapshots, loss))
 
-    def _set_aside(self, commits: Sequence[Kept], loss: str) -> list[Kept]:
+    def _set_aside(self, files: Sequence[HeldFile], loss: str) -> list[HeldFile]:
         """Set aside what is damaged, and warn."""
-        if commits:
+        if files:
             self.check()
-        faulty = damage.find(commits)
+        damaged = damage.find_damaged(files)
         warnings = []
-        for commit in faulty:
+        for file in damaged:
             with self._writing():
-                fault = damage.fault(commit)
-                if fault is None or not os.path.lexists(commit.file):
+                fault = damage.find_fault(file)
+                if fault is None or not os.path.lexists(file.path):
                     continue  # another process was here first
-                # The commit goes first: twins that a killed process leaves are swept away.
-                names = reversed(_RANGED) if commit.run else [commit.table.name]
-                files = [self.path / name / commit.file.name for name in names]
-                moved = damage.set_aside(self.path, files)
+                # Transactions go first: what a process that is killed here leaves is swept away.
+                names = reversed(_RANGED) if file.run else [file.table.name]
+                moved = damage.set_aside(
+                    self.path, [self.path / name / file.path.name for name in names]
+                )
                 where = moved.get(fault.path, self.path / damage.FOLDER)
                 warnings.append(f"{fault.path} {fault.reason}: moved to {where}; {loss}")
         for warning in warnings:
             warn(warning)
-        return faulty
+        return damaged

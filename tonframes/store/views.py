@@ -1,4 +1,4 @@
-"""Blocks and Accounts as views of a store; nothing here touches the network."""
+"""Views of a store: Blocks and Accounts that read their tables when they are asked for."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ if TYPE_CHECKING:
     from datetime import datetime
     from os import PathLike
 
-    from tonframes.store.files import Footer, Kept
+    from tonframes.store.files import Footer, HeldFile
 
 
-#: Files whose footers are read for a glance; of more of them only the first and the last, as each
-#: takes a millisecond or two.
+#: How many footers a glance reads, because each takes a millisecond or two. Of more files it reads
+#: the first and the last footer.
 FEW = 300
 
 
 @dataclass(frozen=True)
-class Held(Unread):
-    """Rows in a store: a number of them, read when called."""
+class HeldRows(Unread):
+    """The rows of some masterchain seqnos, read from a store when called."""
 
     store: Reader
     name: str
@@ -48,29 +48,29 @@ class Held(Unread):
         return self.store.count(self.name, self.seqnos)
 
     def glance(self) -> Glance:
-        """Look at the footers: rows, times, proofs, services and bytes."""
-        files = self.store.kept(self.name, self.seqnos)
+        """Read the footers: rows, times, proofs, services and bytes."""
+        files = self.store.held_files(self.name, self.seqnos)
         few = len(files) <= FEW
-        seen = [self._seen(kept) for kept in (files if few else [files[0], files[-1]])]
+        seen = [self._seen(file) for file in (files if few else [files[0], files[-1]])]
         moments = [moment for _, times in seen for moment in times]
         footers = [footer for footer, _ in seen]
         return Glance(
             rows=sum(footer.rows for footer in footers) if few else None,
             first=min(moments, default=None),
             last=max(moments, default=None),
-            size=sum(kept.size() for kept in files),
+            size=sum(file.size() for file in files),
             proofs=tuple(dict.fromkeys(f.proof for f in footers if f.proof)) if few else (),
             services=tuple(dict.fromkeys(f.service for f in footers if f.service)),
         )
 
-    def _seen(self, kept: Kept) -> tuple[Footer, tuple[datetime, ...]]:
-        """Say how many rows of a file are among these, and the ends of their times."""
-        run = kept.run or range(0)
+    def _seen(self, file: HeldFile) -> tuple[Footer, tuple[datetime, ...]]:
+        """Return the footer, with the number of rows among these, and their first and last time."""
+        run = file.run or range(0)
         here = meeting(run, self.seqnos)
         if not subtract([run], here):
-            return kept.times()
-        rows = within(kept.read(["mc_block_seqno", "block_time"]), here)
-        return replace(kept.footer(), rows=len(rows)), ends(rows, "block_time")
+            return file.times()
+        rows = within(file.read(["mc_block_seqno", "block_time"]), here)
+        return replace(file.footer(), rows=len(rows)), ends(rows, "block_time")
 
     def head(self, rows: int, columns: tuple[str, ...]) -> pa.Table:
         """Read the first rows."""
@@ -79,15 +79,15 @@ class Held(Unread):
 
 
 @dataclass(frozen=True)
-class Mentioned(Unread):
-    """The newest address book entries for the addresses that occur in some blocks."""
+class AddressBookOf(Unread):
+    """The newest address book entries of the addresses that occur in some blocks."""
 
     store: Reader
     seqnos: tuple[range, ...]
     columns: Sequence[str] | None = None
 
     def __call__(self) -> pa.Table:
-        """Read them."""
+        """Read the entries."""
         places = {"transactions": ["account"], "messages": ["source", "destination"]}
         columns = [
             column
@@ -95,8 +95,52 @@ class Mentioned(Unread):
             for column in self.store.read(name, self.seqnos, chosen).columns
         ]
         occurring = pc.unique(pa.chunked_array([c for column in columns for c in column.chunks]))
-        rows = self.store.snapshot("address_book", addresses=occurring.to_pylist())
-        return rows.select(chosen_of(schema.ADDRESS_BOOK, self.columns))
+        addresses = occurring.to_pylist()
+        return self.store.snapshot("address_book", addresses=addresses, columns=self.columns)
+
+
+@dataclass(frozen=True)
+class Snapshot(Unread):
+    """The newest row of each address, read from a store when called."""
+
+    store: Reader
+    name: str
+    as_of: datetime | None = None
+    addresses: tuple[str, ...] | None = None
+    columns: Sequence[str] | None = None
+
+    def __call__(self) -> pa.Table:
+        """Read the rows, in the order of `addresses` if they are given."""
+        return self._read(self.columns)
+
+    def glance(self) -> Glance:
+        """Read addresses and moments: rows, when they were fetched, and bytes."""
+        rows = self._read(["address", "fetched_at"])
+        files = self.store.held_snapshots(self.name, as_of=self.as_of)
+        size = sum(file.size() for file in files)
+        return Glance(rows=len(rows), fetched=ends(rows, "fetched_at"), size=size)
+
+    def head(self, rows: int, columns: tuple[str, ...]) -> pa.Table:
+        """Read the first rows."""
+        chosen = [name for name in columns if self.columns is None or name in self.columns]
+        return self._read(chosen).slice(0, rows)
+
+    def _read(self, columns: Sequence[str] | None) -> pa.Table:
+        if self.addresses is None:
+            return self.store.snapshot(self.name, as_of=self.as_of, columns=columns)
+        chosen = chosen_of(schema.TABLES[self.name], columns)
+        found = self.store.snapshot(
+            self.name, as_of=self.as_of, addresses=self.addresses, columns=[*chosen, "address"]
+        )
+        wanted = pa.array(self.addresses, pa.string())
+        places = pc.index_in(wanted, found["address"].combine_chunks())
+        if missing := wanted.filter(pc.is_null(places)).to_pylist():
+            raise MissingError(
+                f"{self.store.path} does not hold {len(missing)} of {len(self.addresses)} "
+                f"{self.name}, such as {missing[0]}",
+                missing=tuple(missing),
+            )
+        return found.take(places).select(chosen)
 
 
 def read_blocks(
@@ -112,14 +156,14 @@ def read_blocks(
     path
         A store, as `fetch_blocks(..., store=path)` makes one.
     seqnos
-        Masterchain seqnos; None is all that is there.
+        Masterchain seqnos; None is all that are held.
     columns
         Which columns to read, of every table that has them; None is all.
 
     Returns
     -------
-    Blocks, as a view of the store: a table is read when it is first asked for. Rows come ordered
-    by (mc_block_seqno, lt, account).
+    Blocks, as a view of the store: a table is read when it is first asked for. Rows are ordered by
+    (mc_block_seqno, lt, account).
 
     Raises
     ------
@@ -145,18 +189,18 @@ def read_blocks(
 def blocks_of(
     store: Reader, seqnos: tuple[range, ...], *, columns: Sequence[str] | None = None
 ) -> Blocks:
-    """View masterchain blocks that a store holds."""
+    """Return masterchain blocks that a store holds, as a view of it."""
     tables: dict[str, Any] = {
-        name: Held(store, name, seqnos, columns) for name in ("transactions", "messages")
+        name: HeldRows(store, name, seqnos, columns) for name in ("transactions", "messages")
     }
-    if shown := store.shown("blocks", seqnos):
-        tables["blocks"] = Held(store, "blocks", shown, columns)
-        if unshown := subtract(seqnos, shown):
+    if held := store.held_of("blocks", seqnos):
+        tables["blocks"] = HeldRows(store, "blocks", held, columns)
+        if lacking := subtract(seqnos, held):
             warn(
-                f"{store.path} shows no blocks for {spell(unshown)}, as the service that these "
-                "were fetched from; their transactions are there"
+                f"{store.path} holds no rows of blocks for {spell(lacking)}, because the service "
+                "did not show them; it holds the transactions"
             )
-    tables["address_book"] = Mentioned(store, seqnos, columns)
+    tables["address_book"] = AddressBookOf(store, seqnos, columns)
     return Blocks(tables, source=str(store.path), seqnos=seqnos)
 
 
@@ -165,22 +209,26 @@ def read_accounts(
     addresses: Iterable[str] | None = None,
     *,
     as_of: datetime | str | None = None,
+    columns: Sequence[str] | None = None,
 ) -> Accounts:
-    """Read account states from a store; never touches the network.
+    """Open account states in a store; never touches the network.
 
     Parameters
     ----------
     path
         A store, as `fetch_accounts(..., store=path)` makes one.
     addresses
-        Accounts in any form, which is also the order of the rows; None is all that are there.
+        Accounts in any form, which is also the order of the rows; None is all that are held.
     as_of
         Read the newest state fetched until this moment: a datetime with a time zone, or text (in
         UTC if it names no time zone). None is now.
+    columns
+        Which columns to read, of every table that has them; None is all.
 
     Returns
     -------
-    Accounts: of each the newest state.
+    Accounts, as a view of the store: a table is read when it is first asked for. It has the newest
+    state of each account.
 
     Raises
     ------
@@ -192,30 +240,26 @@ def read_accounts(
     Examples
     --------
     >>> import tonframes as tf
-    >>> len(tf.read_accounts(tf.sample()).accounts)
-    300
+    >>> accounts = tf.read_accounts(tf.sample(), columns=["address", "balance"]).accounts
+    >>> accounts.shape
+    (300, 2)
     """
     store = Reader(path)
     store.check()
+    _check_columns(columns, Accounts.names)
     if isinstance(addresses, str | bytes):
         raise TypeError("addresses is a list of addresses: put a single one into a list")
     moment = None if as_of is None else parse_moment(as_of, "as_of")
-    accounts = store.snapshot("accounts", as_of=moment)
+    wanted = None
     if addresses is not None:
-        asked = list(dict.fromkeys(to_raw(address) for address in addresses))
-        place = {address: i for i, address in enumerate(accounts["address"].to_pylist())}
-        if missing := tuple(address for address in asked if address not in place):
-            raise MissingError(
-                f"{store.path} does not hold {len(missing)} of {len(asked)} accounts, such as "
-                f"{missing[0]}",
-                missing=missing,
-            )
-        accounts = accounts.take(pa.array([place[address] for address in asked], pa.int64()))
+        wanted = tuple(dict.fromkeys(to_raw(address) for address in addresses))
+        # Whether they are held is known now, not when the table is first asked for.
+        Snapshot(store, "accounts", moment, wanted, ["address"])()
     return Accounts(
         {
-            "accounts": accounts,
-            "address_book": store.snapshot("address_book", as_of=moment),
-            "metadata": store.snapshot("metadata", as_of=moment),
+            "accounts": Snapshot(store, "accounts", moment, wanted, columns),
+            "address_book": Snapshot(store, "address_book", moment, None, columns),
+            "metadata": Snapshot(store, "metadata", moment, None, columns),
         },
         source=str(store.path),
     )

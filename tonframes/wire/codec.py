@@ -1,9 +1,9 @@
-"""Structs to columns and back: two functions per record, generated from its declaration.
+"""Structs to columns and back: two functions for each record, generated from its declaration.
 
-The loops below are all that stands between msgspec and Arrow, once a row, so their source is
-written out and compiled: `decode` appends each row's values to one flat list per kind, turns each
-list into one Arrow array and takes the columns as slices of it; `encode` calls the constructors
-of the structs, one nested expression a row. Both follow from the same walk over the members.
+Their loops run once for each row, so the source of the loops is generated and compiled. `decode`
+appends the values of each row to one flat list for each kind, turns each list into one Arrow array
+and takes the columns as slices of it. `encode` calls the constructors of the structs, in one nested
+expression for each row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tonframes.wire.record import Column, Path, Record
 
 
-#: The first and the last second that Python's datetime, and so pandas' display, can say.
+#: Unix seconds of the first and the last second that Python's datetime can represent.
 FIRST, LAST = -62_135_596_800, 253_402_300_799
 
 
@@ -38,14 +38,14 @@ def decode(record: Record, rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array
     Raises
     ------
     pyarrow.ArrowInvalid, OverflowError, UnicodeDecodeError
-        A value is of the right JSON type and yet not spelled as its kind declares (`REFUSALS`).
+        A value has the right JSON type but is not written as its kind declares (`REFUSALS`).
     """
     found: dict[str, pa.Array] = {}
     loose: dict[str, list[bytes]] = {}
     count = len(rows)
     for kind, columns, values in _reader(record).values(rows):
-        # Arrow turns the table on its side faster than Python, which would touch every object.
-        array = kind.decode(values).take(_on_its_side(count, len(columns)))
+        # Arrow transposes the values faster than Python, which would touch every object.
+        array = kind.decode(values).take(_transposed(count, len(columns)))
         for i, column in enumerate(columns):
             found[column.name] = array.slice(i * count, count)
             if isinstance(kind, Json):
@@ -71,11 +71,11 @@ def encode(
     record
         What the structs are.
     columns
-        The record's columns by name; derived ones are not needed.
+        The record's columns by name, without derived ones.
     rows
-        For each `Rows` member, by key, what stands there in each struct.
+        For each `Rows` member, by key, the value in each struct.
     dialect
-        How shards and opcodes are spelled.
+        How shards and opcodes are written.
     """
     writer = _writer(record)
     values = [column.kind.encode(columns[column.name], dialect) for column in writer.columns]
@@ -83,10 +83,10 @@ def encode(
 
 
 class _Reader:
-    """The loop of `decode`: which list each column's values go to, and the code that fills them.
+    """The loop of `decode`: the list that each column's values go to, and the code that fills it.
 
-    One row of it reads `part = row.part`, then for an optional part `v0 = part.key` or `v0 = None`,
-    and at the end adds to each list once: `texts += (row.account, v0, …)`.
+    For each row the code reads `part = row.part`, then for an optional part `v0 = part.key` or
+    `v0 = None`, and at the end extends each list once: `texts += (row.account, v0, …)`.
     """
 
     def __init__(self, record: Record) -> None:
@@ -107,7 +107,7 @@ class _Reader:
     def _lines(
         self, record: Record, name: str, path: Path, indent: str, *, optional: bool = False
     ) -> list[str]:
-        """Code that reads the object `name`; notes its columns and what their values are called."""
+        """Return code that reads the object `name`, and note the expressions of its columns."""
         lines: list[str] = []
         for member in record.wired:
             if isinstance(member, Rows | Entries):
@@ -146,14 +146,14 @@ class _Reader:
     def values(
         self, rows: Sequence[msgspec.Struct]
     ) -> Iterator[tuple[Kind, list[Column], list[Any]]]:
-        """Give each kind with its columns and their values, row after row in one list."""
+        """Yield each kind with its columns and their values, in one list, row after row."""
         lists: list[list[Any]] = [[] for _ in self.lists]
         self._fill(rows, *lists)
         yield from zip(self.lists, self.lists.values(), lists, strict=True)
 
 
 class _Writer:
-    """The loop of `encode`: one nested constructor call a row."""
+    """The loop of `encode`: one nested constructor call for each row."""
 
     def __init__(self, record: Record) -> None:
         self.columns: list[Column] = []
@@ -171,7 +171,7 @@ class _Writer:
         )
 
     def _call(self, record: Record, path: Path) -> str:
-        """Code of the constructor call of an object; notes the columns it takes."""
+        """Return code that constructs an object, and note the columns that it takes."""
         arguments = []
         for member in record.wired:
             inner = (*path, member.key)
@@ -207,26 +207,26 @@ def _writer(record: Record) -> _Writer:
 
 
 @lru_cache(maxsize=32)
-def _on_its_side(count: int, width: int) -> pa.Array:
-    """Give the places that, taken from values row after row, put them column after column."""
+def _transposed(count: int, width: int) -> pa.Array:
+    """Return the indices that bring values from row order into column order."""
     return pa.array(np.arange(count * width).reshape(count, width).T.ravel())
 
 
 def _compile(lines: list[str], scope: dict[str, Any] | None = None) -> Callable[..., Any]:
     scope = scope or {}
-    exec("\n".join(lines), scope)  # noqa: S102 - the source is made of the declaration alone
+    exec("\n".join(lines), scope)  # noqa: S102 - the source comes from the declaration alone
     made: Callable[..., Any] = scope["made"]
     return made
 
 
 def moments(seconds: pa.Array) -> pa.Array:
-    """Turn unix seconds into moments; null outside the years 1 to 9999, which Python cannot say."""
+    """Turn unix seconds into moments; null outside the years 1 to 9999 of Python."""
     sane = pc.and_(pc.greater_equal(seconds, FIRST), pc.less_equal(seconds, LAST))
     return pc.multiply(pc.if_else(sane, seconds, None), 10**6).cast(TIME.arrow)
 
 
 def repeated(record: Record, tokens: Sequence[bytes]) -> dict[str, pa.Array]:
-    """Columns that repeat known fields of loose objects; what is not of its kind there is null."""
+    """Return columns that repeat known fields of loose objects; wrong values are null."""
     rows = record.known(tokens)
     columns: dict[str, list[Any]] = {}
     kinds: dict[str, Kind] = {}

@@ -1,4 +1,4 @@
-"""Tables back to the JSON that they came from: the inverse of `pages`."""
+"""Tables encoded as the JSON that they came from: the inverse of `pages`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import msgspec
 
 from tonframes.wire import codec, schema
+from tonframes.wire.extra import insert, load
 from tonframes.wire.kinds import Dialect
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def encode_transactions(
     transactions: pa.Table, messages: pa.Table, dialect: Dialect
 ) -> list[msgspec.Raw]:
-    """Turn transactions and their messages back into JSON objects, one a row."""
+    """Encode transactions with their messages as JSON objects, one for each row."""
     ins: dict[str, Any] = {}
     outs: dict[str, list[Any]] = defaultdict(list)
     hashes = messages["tx_hash"].to_pylist()
@@ -52,7 +53,7 @@ def encode_rows(
     dialect: Dialect,
     inner: Mapping[str, Sequence[Any]] | None = None,
 ) -> list[msgspec.Raw]:
-    """Turn rows back into JSON objects, `extra` put back where it came from."""
+    """Encode rows as JSON objects, with what `extra` holds where it came from."""
     if dialect not in get_args(Dialect):
         raise ValueError(f'dialect is "service" or "specification", not {dialect!r}')
     columns = {name: rows[name].combine_chunks() for name in rows.column_names}
@@ -61,14 +62,14 @@ def encode_rows(
     if "extra" in columns and columns["extra"].null_count < len(columns["extra"]):
         extras = columns["extra"].to_pylist()
         tokens = [
-            token if extra is None else insert(token, _object(extra))
+            token if extra is None else insert(token, load(extra))
             for token, extra in zip(tokens, extras, strict=True)
         ]
     return [msgspec.Raw(token) for token in tokens]
 
 
 def encode_entries(rows: pa.Table) -> dict[str, msgspec.Raw]:
-    """Turn the rows of an address book or of metadata back into a map."""
+    """Encode the rows of an address book or of metadata as a map from address to entry."""
     return {
         address: msgspec.Raw(b"null" if entry is None else entry.encode())
         for address, entry in zip(
@@ -77,34 +78,9 @@ def encode_entries(rows: pa.Table) -> dict[str, msgspec.Raw]:
     }
 
 
-def encode_body(body: Mapping[str, Any], extra: str | None) -> bytes:
-    """Write an answer, `extra` put back where it came from."""
-    token = msgspec.json.encode(body)
+def encode_answer(answer: Mapping[str, Any], extra: str | None) -> bytes:
+    """Encode an answer, with what `extra` holds where it came from."""
+    token = msgspec.json.encode(answer)
     if extra is None:
         return token
-    return insert(token, _object(extra))
-
-
-_object = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
-
-
-def insert(token: bytes, extra: Mapping[str, msgspec.Raw]) -> bytes:
-    """Put values into a JSON object at their RFC 6901 pointers.
-
-    Examples
-    --------
-    >>> insert(b'{"a":{"b":1}}', {"/a/c": msgspec.Raw(b"2"), "/d": msgspec.Raw(b"3")})
-    b'{"a":{"b":1,"c":2},"d":3}'
-    """
-    members = _object(token)
-    deeper: dict[str, dict[str, msgspec.Raw]] = defaultdict(dict)
-    for pointer, value in extra.items():
-        head, slash, rest = pointer[1:].partition("/")
-        key = head.replace("~1", "/").replace("~0", "~")
-        if slash:
-            deeper[key]["/" + rest] = value
-        else:
-            members[key] = value
-    for key, inner in deeper.items():
-        members[key] = msgspec.Raw(insert(bytes(members[key]), inner))
-    return msgspec.json.encode(members)
+    return insert(token, load(extra))

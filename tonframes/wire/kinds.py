@@ -1,9 +1,10 @@
-"""What one value is: on the wire, in an Arrow column, in a pandas frame.
+"""Kinds of values: how a value is written in JSON and in an Arrow column.
 
-A `Kind` holds both spellings of a value and the way between them. Columns go through `decode`
-and `encode`, which are inverse to each other; `decode` is strict and fast and refuses a whole
-column (`REFUSALS`) when one value of it is spelled in another way. `read` looks at one JSON token
-and says what is wrong with it; it is asked only about bodies that `decode` has refused.
+A `Kind` knows how a value is written in JSON and in a column, and converts between them. `decode`
+and `encode` convert whole columns and are inverse to each other. `decode` is strict and fast: it
+refuses a column (`REFUSALS`) if one of its values is written in another way. `read` reads a single
+JSON token and raises `Mismatch` if it is wrong; it is used only for answers that `decode` has
+refused.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import pyarrow.compute as pc
 
 Dialect = Literal["service", "specification"]
 
-#: Everything that the strict path raises when a body is not exactly of the declared form.
+#: Everything that strict reading raises if JSON does not have exactly the declared form.
 REFUSALS = (
     msgspec.DecodeError,
     pa.ArrowInvalid,
@@ -33,12 +34,12 @@ _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _HEX_SHARD = re.compile(r"[0-9A-Fa-f]{1,16}")
 
 
-class Mismatch(ValueError):  # noqa: N818 - not an error of ours: it becomes a DecodeError or `extra`
-    """A token is not of the kind it should be."""
+class Mismatch(ValueError):  # noqa: N818 - never raised to users: it becomes a DecodeError or `extra`
+    """A token is not of the declared kind."""
 
 
 class Oversize(Mismatch):
-    """An integer, rightly spelled, that an int64 column cannot hold."""
+    """An integer that is written correctly and does not fit into an int64 column."""
 
 
 class Kind:
@@ -77,13 +78,13 @@ class Text(Kind):
 
 
 class Bool(Kind):
-    """A JSON truth value."""
+    """A JSON true or false."""
 
     name, expected, wire, arrow = "bool", "true or false", bool, pa.bool_()
 
 
 class Int(Kind):
-    """A JSON number without fraction or exponent."""
+    """A JSON number without a fraction or an exponent."""
 
     name, expected, wire, arrow = "int", "an integer", int, pa.int64()
 
@@ -101,9 +102,9 @@ class Digits(Kind):
     def decode(self, values: list[Any]) -> pa.Array:
         text = pa.array(values, pa.string())
         numbers = text.cast(pa.int64())
-        # Arrow's cast also takes "007", "+7" and "0x10": only the way back proves the spelling.
+        # Arrow's cast also accepts "007", "+7" and "0x10". Casting back shows whether it did.
         if not numbers.cast(pa.string()).equals(text):
-            raise pa.ArrowInvalid("not the spelling of an integer")
+            raise pa.ArrowInvalid("not a decimal integer")
         return numbers
 
     def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
@@ -120,10 +121,9 @@ class Digits(Kind):
 class Shard(Kind):
     """The 64-bit tagged prefix of a shard, as a signed integer.
 
-    The deployed service prints the unsigned number in hex without padding, the specification
-    calls it a string-int, which is a signed decimal. Both readings are told apart by length:
-    a decimal spelling of 16 digits or less would be a prefix of more than 9 bits, and mainnet
-    splits to 4.
+    Deployed services write the unsigned number in hex without padding. In the specification it is a
+    string-int, which is a signed decimal. The length tells which of the two it is: a decimal of 16
+    digits or less would be a prefix of more than 9 bits, and mainnet splits to 4 bits.
     """
 
     name, wire, arrow = "shard", str, pa.int64()
@@ -159,7 +159,7 @@ class Shard(Kind):
 class Opcode(Kind):
     """The first 32 bits of a message body, as an unsigned integer.
 
-    The deployed service prints "0x%08x", the specification has an int, signed or unsigned.
+    Deployed services write "0x%08x". In the specification it is an int, signed or unsigned.
     """
 
     name, wire, arrow = "opcode", str | int, pa.int64()
@@ -183,7 +183,7 @@ class Opcode(Kind):
     @staticmethod
     def _number(value: str | int) -> int:
         if isinstance(value, str):
-            # int() by itself would also take " 0x10", "0x1_0" and the digits of other alphabets.
+            # int() alone would also accept " 0x10", "0x1_0" and digits of other alphabets.
             if value[:2] != "0x" or len(value) > len("0x00000000"):
                 raise Mismatch
             if not (value.isascii() and value.isalnum()):
@@ -210,7 +210,7 @@ class Json(Kind):
     def decode(self, values: list[Any]) -> pa.Array:
         tokens = pa.array(values, pa.binary())
         null = pc.is_in(tokens, pa.array([b"", b"null"], pa.binary()))
-        # msgspec does not look at the UTF-8 of what it keeps raw; this cast does.
+        # msgspec does not check the UTF-8 of what it keeps raw; this cast does.
         text = pc.if_else(null, None, tokens.cast(pa.string()))
         if pc.all(pc.starts_with(text, self.opening)).as_py() is False:
             raise pa.ArrowInvalid(f"not {self.expected}")
@@ -230,7 +230,7 @@ class Json(Kind):
 
 
 class Time(Kind):
-    """A moment in UTC. On the wire it never stands by itself."""
+    """A moment in UTC. The API never sends one: it is computed from unix seconds."""
 
     name, expected, wire, arrow = "time", "a moment", None, pa.timestamp("us", tz="UTC")
 
@@ -253,7 +253,7 @@ def _int64(digits: str) -> int:
 
 
 def _by_spelling(values: list[Any], number: Any) -> pa.Array:
-    """Parse every distinct spelling once: a body holds few shards and few opcodes."""
+    """Parse each distinct spelling once: an answer has few shards and few opcodes."""
     try:
         numbers = {value: number(value) for value in set(values) - {None}}
     except Mismatch as mismatch:

@@ -1,8 +1,8 @@
-"""Bodies to Arrow tables and back.
+"""Answers of the service, read into Arrow tables.
 
-A `Page` is one response body as structs, read strictly, or a second time with tolerance if the
-strict reading refuses it. Pages are joined before they become tables, because a pass over columns
-has a fixed cost of about a millisecond however few the rows.
+A `Page` is one answer as structs. It is read strictly; if the strict reading refuses it, it is read
+a second time with tolerance. Pages are joined before they become tables, because a pass over the
+columns costs about a millisecond, however few rows there are.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from tonframes.errors import DecodeError, shorten, warn
 from tonframes.wire import codec, schema, tolerant
+from tonframes.wire.extra import dump
 from tonframes.wire.kinds import OBJECT, REFUSALS
 from tonframes.wire.record import Loose, Record, Rows
 from tonframes.wire.tables import fit
@@ -26,75 +27,79 @@ from tonframes.wire.tables import fit
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tonframes.wire.extra import Extra
     from tonframes.wire.record import Table
     from tonframes.wire.tables import Tables
-    from tonframes.wire.tolerant import Extra
 
 
 @dataclass(frozen=True)
 class Page:
-    """One body: its record, its bytes, its structs and what the schema has no place for."""
+    """One answer: its record, its bytes, its structs and what the schema has no place for."""
 
     record: Record
-    token: bytes
-    body: Any
+    content: bytes
+    answer: Any
+    #: By the identity of the struct of a row.
     extras: Mapping[int, Extra]
 
 
-def read(record: Record, body: bytes) -> Page:
-    """Read a body, strictly if that goes, with tolerance if not.
+def read(record: Record, content: bytes) -> Page:
+    """Read an answer: strictly if possible, else with tolerance.
 
     Raises
     ------
     DecodeError
-        The body is not JSON, or not of the form that the schema declares.
+        The answer is not JSON, or not of the form that the schema declares.
     """
     try:
-        page = Page(record, body, _DECODERS[record].decode(body), {})
+        page = Page(record, content, _DECODERS[record].decode(content), {})
     except REFUSALS:
-        page = _read_tolerantly(record, body)
+        page = _read_tolerantly(record, content)
     lists = [member.key for member in record.members if isinstance(member, Rows)]
-    if all(getattr(page.body, key) is None for key in lists):
-        keys = msgspec.json.decode(body, type=dict[str, msgspec.Raw]).keys()
+    if all(getattr(page.answer, key) is None for key in lists):
+        keys = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).keys()
         if keys.isdisjoint(lists):
             expected = " or ".join(f'"{key}"' for key in reversed(lists))
-            raise DecodeError("$", f"an object with {expected}", shorten(body))
+            raise DecodeError("$", f"an object with {expected}", shorten(content))
     return page
 
 
-# Made with the module: msgspec crashes when one thread uses a type that another is still making
-# a decoder of, and the first bodies often come to several threads at once.
+# Made when the module is imported: msgspec crashes when one thread uses a type while another still
+# makes a decoder of it, and the first answers often come to several threads at once.
 _DECODERS: dict[Record, msgspec.json.Decoder[Any]] = {
     record: msgspec.json.Decoder(record.struct)
-    for record in (schema.BLOCKS_BODY, schema.ACCOUNTS_BODY)
+    for record in (schema.BLOCKS_ANSWER, schema.ACCOUNTS_ANSWER)
 }
 
 
-def _read_tolerantly(record: Record, body: bytes) -> Page:
+def _read_tolerantly(record: Record, content: bytes) -> Page:
     try:
-        msgspec.json.Decoder(msgspec.Raw).decode(body)
+        msgspec.json.Decoder(msgspec.Raw).decode(content)
     except REFUSALS as malformed:
-        raise DecodeError("$", "JSON", f"{shorten(body)} ({malformed})") from None
-    reader = tolerant.Reader()
-    struct = reader.row(record, body, "$")
-    return Page(record, body, struct, reader.extras)
+        raise DecodeError("$", "JSON", f"{shorten(content)} ({malformed})") from None
+    reader = tolerant.TolerantReader()
+    struct = reader.row(record, content, "$")
+    return Page(record, content, struct, reader.extras)
 
 
 def blocks_tables(pages: Sequence[Page]) -> Tables:
-    """Turn pages of `BLOCKS_BODY` into tables: those that the bodies show, in the bodies' order."""
-    return _twice(_blocks_tables, pages)
+    """Turn pages of `BLOCKS_ANSWER` into tables, with rows in the order of the answers.
+
+    Only tables that the answers show are there.
+    """
+    return _strictly_or_tolerantly(_blocks_tables, pages)
 
 
 def accounts_tables(pages: Sequence[Page]) -> Tables:
-    """Turn pages of `ACCOUNTS_BODY` into tables."""
-    return _twice(_accounts_tables, pages)
+    """Turn pages of `ACCOUNTS_ANSWER` into tables, with rows in the order of the answers."""
+    return _strictly_or_tolerantly(_accounts_tables, pages)
 
 
-def _twice(tables: Any, pages: Sequence[Page]) -> Tables:
+def _strictly_or_tolerantly(tables: Any, pages: Sequence[Page]) -> Tables:
     try:
         made: Tables = tables(pages)
     except REFUSALS:
-        pages = [_read_tolerantly(page.record, page.token) for page in pages]
+        pages = [_read_tolerantly(page.record, page.content) for page in pages]
         made = tables(pages)
     _warn_of_repetitions(pages, made)
     _warn_of_extras(pages)
@@ -103,10 +108,10 @@ def _twice(tables: Any, pages: Sequence[Page]) -> Tables:
 
 def _blocks_tables(pages: Sequence[Page]) -> Tables:
     tables: Tables = {}
-    bodies = [page.body for page in pages]
-    if any(body.blocks is not None for body in bodies):
+    answers = [page.answer for page in pages]
+    if any(answer.blocks is not None for answer in answers):
         tables["blocks"] = _rows_table(schema.BLOCKS, pages, "blocks")
-    if "blocks" not in tables or any(body.transactions is not None for body in bodies):
+    if "blocks" not in tables or any(answer.transactions is not None for answer in answers):
         tables |= _transactions_and_messages(pages)
     tables["address_book"] = _entries_table(schema.ADDRESS_BOOK, pages, "address_book")
     return tables
@@ -121,7 +126,7 @@ def _accounts_tables(pages: Sequence[Page]) -> Tables:
 
 
 def _transactions_and_messages(pages: Sequence[Page]) -> Tables:
-    transactions = _folded(schema.TRANSACTIONS, pages, "transactions")
+    transactions = _distinct(schema.TRANSACTIONS, pages, "transactions")
     parents: list[int] = []
     positions: list[int | None] = []
     messages: list[Any] = []
@@ -151,13 +156,13 @@ def _transactions_and_messages(pages: Sequence[Page]) -> Tables:
 
 
 def _rows_table(table: Table, pages: Sequence[Page], key: str, **added: Any) -> pa.Table:
-    return _table(table, _folded(table, pages, key), _extras(pages), **added)
+    return _table(table, _distinct(table, pages, key), _extras(pages), **added)
 
 
 def _entries_table(table: Table, pages: Sequence[Page], key: str) -> pa.Table:
     entries: dict[str, msgspec.Raw] = {}
     for page in pages:
-        entries |= getattr(page.body, key) or {}
+        entries |= getattr(page.answer, key) or {}
     tokens = list(map(bytes, entries.values()))
     loose = next(member for member in table.record.computed if isinstance(member, Loose))
     columns = {
@@ -174,10 +179,10 @@ def _table(
     extras: Mapping[int, Extra],
     **added: Any,
 ) -> pa.Table:
-    """Make a table of structs: the record's columns and the added ones, null if not given."""
+    """Make a table of structs: the record's columns, the added ones, and null in the others."""
     columns = codec.decode(table.record, rows) | added
     if extras:
-        columns["extra"] = pa.array([_json(extras.get(id(row))) for row in rows], pa.string())
+        columns["extra"] = pa.array([dump(extras.get(id(row), {})) for row in rows], pa.string())
     return fit(table, columns, len(rows))
 
 
@@ -188,18 +193,12 @@ def _extras(pages: Iterable[Page]) -> dict[int, Extra]:
     return extras
 
 
-def _json(extra: Extra | None) -> str | None:
-    if extra is None:
-        return None
-    return msgspec.json.encode({k: msgspec.Raw(v) for k, v in extra.items()}).decode()
-
-
-def body_extra(pages: Sequence[Page]) -> str | None:
-    """Keys of the bodies themselves that the schema does not know, as JSON text."""
+def answer_extra(pages: Sequence[Page]) -> str | None:
+    """Return keys of the answers themselves that the schema does not know, as JSON text."""
     extra: Extra = {}
     for page in pages:
-        extra |= page.extras.get(id(page.body), {})
-    return _json(extra or None)
+        extra |= page.extras.get(id(page.answer), {})
+    return dump(extra)
 
 
 def _warn_of_extras(pages: Sequence[Page]) -> None:
@@ -214,31 +213,31 @@ def _warn_of_extras(pages: Sequence[Page]) -> None:
 
 def _warn_of_repetitions(pages: Iterable[Page], tables: Tables) -> None:
     for name, table in tables.items():
-        lists = [getattr(page.body, name, None) for page in pages]
+        lists = [getattr(page.answer, name, None) for page in pages]
         count = sum(len(rows) for rows in lists if isinstance(rows, list))
         if count > len(table):
-            twice = f"{count - len(table)} of {count} {name}"
-            warn(f"{twice} came twice with the same content; kept once")
+            repeated = f"{count - len(table)} of {count} {name}"
+            warn(f"{repeated} came twice with the same content; kept once")
 
 
-# ── the same row twice ───────────────────────────────────────────────────────────────────────────
+# ── rows that come twice ─────────────────────────────────────────────────────────────────────────
 
 
 def check_doubles(pages: Sequence[Page]) -> None:
-    """Raise `DecodeError` if a row comes twice with another content."""
+    """Raise `DecodeError` if a row comes twice with different content."""
     for table in (schema.TRANSACTIONS, schema.BLOCKS):
-        _folded(table, pages, table.name)
+        _distinct(table, pages, table.name)
 
 
-def _folded(table: Table, pages: Sequence[Page], key: str) -> list[Any]:
-    """All rows of all pages; one that comes twice with the same content only once."""
-    rows = list(chain.from_iterable(getattr(page.body, key) or () for page in pages))
-    twice: set[int] = set()
+def _distinct(table: Table, pages: Sequence[Page], key: str) -> list[Any]:
+    """List the rows of all pages; a row that comes twice with the same content is there once."""
+    rows = list(chain.from_iterable(getattr(page.answer, key) or () for page in pages))
+    repeated: set[int] = set()
     for columns in table.keys:
         identify = attrgetter(*columns)
         if len(set(map(identify, rows))) < len(rows):
-            twice |= _repetitions(table, rows, identify, _extras(pages))
-    return [row for i, row in enumerate(rows) if i not in twice] if twice else rows
+            repeated |= _repetitions(table, rows, identify, _extras(pages))
+    return [row for i, row in enumerate(rows) if i not in repeated] if repeated else rows
 
 
 def _repetitions(
@@ -248,7 +247,7 @@ def _repetitions(
     extras: Mapping[int, Extra],
 ) -> set[int]:
     first: dict[Any, int] = {}
-    twice = set()
+    repeated = set()
     for i, row in enumerate(rows):
         j = first.setdefault(identify(row), i)
         if j == i:
@@ -257,17 +256,17 @@ def _repetitions(
             raise DecodeError(
                 f"$.{table.name}[{i}]",
                 f"what {table.name}[{j}] says of the same {table.name.rstrip('s')}",
-                f"another content for {shorten(identify(row))}",
+                f"different content for {shorten(identify(row))}",
             )
-        twice.add(i)
-    return twice
+        repeated.add(i)
+    return repeated
 
 
 def _content(row: Any, extras: Mapping[int, Extra]) -> Any:
-    """Say what a struct says, with extras, in a form that can be compared."""
+    """Return the content of a struct, with extras, in a form that can be compared."""
     messages = [getattr(row, "in_msg", None), *(getattr(row, "out_msgs", None) or ())]
     extra = [extras.get(id(part)) for part in (row, *messages)]
     if getattr(row, "out_msgs", None) == []:
         row = msgspec.structs.replace(row, out_msgs=None)
-    # The bytes, because reading them would make equal what is not: 1e400 and 1e500, 1 and 1.0.
+    # As bytes: read as numbers, 1e400 and 1e500 would be equal, and so would 1 and 1.0.
     return msgspec.json.encode(row), extra

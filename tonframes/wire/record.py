@@ -1,13 +1,13 @@
-"""The mechanism: what a declaration in `schema` turns into.
+"""The classes that `schema` declares records and tables with, and what follows from them.
 
-A `Record` says what an object of the API holds, one member a row: `Field` (a value), `Part` (an
-object inside it), `Rows` (objects that are rows of another table), `Entries` (a map whose entries
-are rows of another table), `Loose` (an object of free form, kept as JSON text) and `Derived` (a
-column computed from another). A `Table` is a record's columns and those that are added to them.
+A `Record` declares the members of an object of the API: `Field` (a value), `Part` (an object inside
+it), `Rows` (objects that are rows of another table), `Entries` (a map whose entries are rows of
+another table), `Loose` (an object of free form, kept as JSON text) and `Derived` (a column that is
+computed from another one). A `Table` has the columns of a record, and a few of its own.
 
-From that follow the flat columns (`Record.columns`), the strict wire type (`Record.struct`), the
-Arrow schema with units and meanings (`Table.schema`) and the pandas dtypes. `codec` turns structs
-into columns and back. Nothing here knows a key of the API.
+From these follow the flat columns (`Record.columns`), the strict type for msgspec
+(`Record.struct`), the Arrow schema with units and meanings (`Table.schema`) and the pandas dtypes.
+`codec` turns structs into columns and back. No key of the API is mentioned here.
 """
 
 from __future__ import annotations
@@ -30,7 +30,10 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Field:
-    """A value of the API. `column` is "" where the column is called like the key."""
+    """A value of the API. `column` is "" where the column has the name of the key.
+
+    `since` and `rule` are those of its column.
+    """
 
     key: str
     kind: Kind
@@ -38,13 +41,15 @@ class Field:
     meaning: str
     column: str = ""
     always: bool = False
+    since: int = 1
+    rule: Any = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
     """An object inside a record; `columns` is the pattern of its columns' names.
 
-    `has` is the column that tells whether the object was there; "" where it always is.
+    `has` is the column that says whether the object was there; "" where it always is.
     """
 
     key: str
@@ -52,6 +57,7 @@ class Part:
     meaning: str
     has: str = ""
     columns: str = "{}"
+    since: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,22 +83,25 @@ class Entries:
 class Loose:
     """An object of free form, kept as text in `column`.
 
-    Fields of `record` that name a column are repeated there; two fields may name the same one.
+    Fields of `record` that name a column are repeated in that column. If two fields name the same
+    column, the first that has a value counts.
     """
 
     key: str
     record: Record
     meaning: str
     column: str
+    since: int = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Derived:
-    """The unix seconds of column `of` as a moment; never on the wire."""
+    """The unix seconds of column `of` as a moment. The API does not send it."""
 
     column: str
     of: str
     meaning: str
+    since: int = 1
 
 
 Wired = Field | Part | Rows | Entries | Loose
@@ -101,7 +110,12 @@ Member = Wired | Derived
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Column:
-    """One flat column. `path` is its place in the API's object, `of` the column it repeats."""
+    """One flat column.
+
+    `path` is its place in the API's object, `of` the column that it is computed from, `since` the
+    first schema version that has it. `rule` is its value in rows of older versions, if `extra`
+    has none: a column that is never null and came later must have one.
+    """
 
     name: str
     kind: Kind
@@ -110,6 +124,8 @@ class Column:
     path: Path = ()
     always: bool = False
     of: str = ""
+    since: int = 1
+    rule: Any = None
 
     @property
     def dtype(self) -> str:
@@ -142,17 +158,17 @@ class Record:
 
     @cached_property
     def wired(self) -> tuple[Wired, ...]:
-        """The members that stand on the wire."""
+        """The members that the API sends."""
         return tuple(member for member in self.members if not isinstance(member, Derived))
 
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """The flat columns, in the order of declaration."""
-        return tuple(_columns(self, "{}", (), always=True))
+        return tuple(_columns(self, "{}", (), always=True, since=1))
 
     @cached_property
     def computed(self) -> tuple[Loose | Derived, ...]:
-        """The members, of the record's parts as well, that columns are computed from."""
+        """The members that columns are computed from, those of the record's parts included."""
         found: list[Loose | Derived] = []
         for member in self.members:
             if isinstance(member, Part):
@@ -163,7 +179,7 @@ class Record:
 
     @cached_property
     def struct(self) -> type[msgspec.Struct]:
-        """The msgspec type of exactly this object: every key known, null and absent alike."""
+        """The msgspec type of the object: it has no other keys; null and absent are the same."""
         return msgspec.defstruct(
             self.name,
             [(attribute(member.key), *_wire(member)) for member in self.wired],
@@ -178,7 +194,7 @@ class Record:
 
     @cached_property
     def known(self) -> Callable[[Sequence[bytes]], list[Any]]:
-        """Read only the fields that name a column; what is not of its kind there is null."""
+        """A function that reads the fields that name a column; wrong values are null."""
         fields = [f for f in self.members if isinstance(f, Field) and f.column]
         strict, loose = (
             msgspec.defstruct(
@@ -223,12 +239,12 @@ def _anything(field: Field) -> Any:
 
 
 def attribute(key: str) -> str:
-    """Name the struct's attribute of a key."""
+    """Return the name of the struct's attribute for a key."""
     return key.replace("@", "at_")
 
 
 def _wire(member: Wired) -> tuple[Any, ...]:
-    """Type and default of a struct's field; a type alone where it must be there."""
+    """Return type and default of a struct's field; the type alone if it must be there."""
     match member:
         case Field(kind=kind, always=True):
             return (kind.wire,)
@@ -246,33 +262,44 @@ def _wire(member: Wired) -> tuple[Any, ...]:
             return dict[str, msgspec.Raw] | None, None
 
 
-def _columns(record: Record, pattern: str, path: Path, *, always: bool) -> Iterator[Column]:
+def _columns(
+    record: Record, pattern: str, path: Path, *, always: bool, since: int
+) -> Iterator[Column]:
     for member in record.members:
+        if isinstance(member, Rows | Entries):
+            continue
+        first = max(since, member.since)
         match member:
             case Field(key, kind, unit, meaning, column):
-                here = always and member.always
-                yield Column(pattern.format(column or key), kind, unit, meaning, (*path, key), here)
-            case Part(key, part, meaning, has, columns):
+                name, here = pattern.format(column or key), always and member.always
+                inner = (*path, key)
+                yield Column(name, kind, unit, meaning, inner, here, since=first, rule=member.rule)
+            case Part(key, part, _, has, columns):
                 if has:
-                    yield Column(has, BOOL, "", f"Whether there is a `{key}`.", (*path, key), True)
-                inner = pattern.format(columns) if "{}" in columns else columns
-                yield from _columns(part, inner, (*path, key), always=always and not has)
+                    # An object that came later is there if `extra` has it, and only then.
+                    says = f"Whether there is a `{key}`."
+                    inner = (*path, key)
+                    yield Column(has, BOOL, "", says, inner, True, since=first, rule=False)
+                names = pattern.format(columns) if "{}" in columns else columns
+                there = always and not has
+                yield from _columns(part, names, (*path, key), always=there, since=first)
             case Loose(key, inside, meaning, column):
-                yield Column(column, OBJECT, "", meaning, (*path, key))
+                yield Column(column, OBJECT, "", meaning, (*path, key), since=first)
                 repeated = {f.column: f for f in reversed(inside.members) if isinstance(f, Field)}
                 for f in reversed(repeated.values()):
                     if f.column:
-                        where = (*path, key, f.key)
-                        yield Column(f.column, f.kind, f.unit, f.meaning, where, of=column)
+                        inner, later = (*path, key, f.key), max(first, f.since)
+                        of = column
+                        yield Column(f.column, f.kind, f.unit, f.meaning, inner, of=of, since=later)
             case Derived(column, of, meaning):
-                yield Column(column, TIME, "", meaning, of=of)
+                yield Column(column, TIME, "", meaning, of=of, since=first)
 
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """A table: a record's columns between those that are added before and after them.
+    """A table: the columns of a record, with a few more before and after them.
 
-    Each of `keys` tells its rows apart; `order` sorts them where a body's own order is not kept.
+    Each of `keys` identifies a row. `order` sorts rows, unless they keep the order of an answer.
     """
 
     name: str
@@ -289,7 +316,7 @@ class Table:
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The Arrow schema: unit, meaning and API path in the fields, pandas dtypes beside."""
+        """The Arrow schema, with units, meanings, API paths, and pandas dtypes as metadata."""
         fields = [
             pa.field(
                 column.name,
@@ -307,7 +334,7 @@ class Table:
 
     @property
     def _pandas(self) -> dict[str, object]:
-        """What pandas and pyarrow read dtypes from: the pandas metadata of a Parquet file."""
+        """The pandas metadata, from which pandas and pyarrow read dtypes."""
         types = {"string": "unicode", "timestamp[us, tz=UTC]": "datetimetz"}
         return {
             "index_columns": [],
@@ -327,5 +354,5 @@ class Table:
 
 
 def api_path(column: Column) -> str:
-    """Say where a column stands in the API's object, "" for one that is added or derived."""
+    """Return where a column is in the API's object; "" if it is added or derived."""
     return "" if column.of or not column.path else ".".join(column.path)

@@ -1,4 +1,4 @@
-"""Arrow tables by name: fitted to the schema, ordered, joined."""
+"""Arrow tables by name: made to fit the schema, ordered, joined."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Tables = dict[str, pa.Table]
 
 
 def fit(table: Table, columns: Mapping[str, Any], count: int) -> pa.Table:
-    """Put columns into the schema of a table; a scalar fills a column, nothing leaves nulls."""
+    """Return a table with the columns of the schema; a scalar fills a column, others are null."""
     arrays = []
     for column in table.columns:
         values = columns.get(column.name)
@@ -31,7 +31,7 @@ def fit(table: Table, columns: Mapping[str, Any], count: int) -> pa.Table:
 
 
 def in_order(tables: Tables) -> Tables:
-    """Order blocks and transactions as their tables declare, and messages as their transactions."""
+    """Sort blocks and transactions as declared, and messages like their transactions."""
     ordered = dict(tables)
     for name in tables.keys() & {"transactions", "blocks"}:
         ordered[name] = tables[name].sort_by(
@@ -47,7 +47,7 @@ def in_order(tables: Tables) -> Tables:
 
 
 def stamped(tables: Tables, moment: datetime) -> Tables:
-    """Say in the snapshots among the tables when the service was asked."""
+    """Fill `fetched_at` in the snapshots among the tables."""
     return {
         name: with_columns(table, fetched_at=moment)
         if "fetched_at" in table.schema.names
@@ -57,7 +57,7 @@ def stamped(tables: Tables, moment: datetime) -> Tables:
 
 
 def with_columns(table: pa.Table, **columns: Any) -> pa.Table:
-    """Give a table with other values in some columns; a scalar fills its column."""
+    """Return a table with new values in some columns; a scalar fills its column."""
     for name, values in columns.items():
         place = table.schema.get_field_index(name)
         field = table.schema.field(place)
@@ -68,13 +68,13 @@ def with_columns(table: pa.Table, **columns: Any) -> pa.Table:
 
 
 def latest(rows: pa.Table) -> pa.Table:
-    """Keep the last row of each address, in order."""
+    """Keep the last row of each address, in the order of these rows."""
     last = {address: i for i, address in enumerate(rows["address"].to_pylist())}
     return rows.take(pa.array(sorted(last.values()), pa.int64()))
 
 
 def concat(parts: Sequence[Tables]) -> Tables:
-    """Join tables of consecutive masterchain blocks; of address book entries the last counts."""
+    """Join tables of consecutive masterchain blocks; an address keeps its last entry."""
     names = {name: None for part in parts for name in part}
     joined = {
         name: pa.concat_tables([part[name] for part in parts if name in part]) for name in names

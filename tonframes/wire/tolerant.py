@@ -1,9 +1,8 @@
-"""The second look at a body that the strict path has refused.
+"""The second reading of an answer that the strict reading has refused.
 
-It walks the body along the declaration, token by token, and knows only two outcomes: what the
-schema has no place for goes to `extra`, verbatim, under its RFC 6901 pointer; anything else that
-is not of the declared form is a `DecodeError` with its path. It returns the same structs that the
-strict path makes.
+It goes through the answer token by token. What the schema has no place for goes to `extra`,
+verbatim, under its RFC 6901 pointer. Anything else that does not have the declared form raises a
+`DecodeError` with its path. The structs are those that the strict reading makes.
 """
 
 from __future__ import annotations
@@ -13,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from tonframes.errors import DecodeError, shorten
+from tonframes.wire.extra import escape
 from tonframes.wire.kinds import OBJECT, REFUSALS, Mismatch, Oversize
 from tonframes.wire.record import Entries, Field, Loose, Part, Record, Rows, attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Extra = dict[str, bytes]
+    from tonframes.wire.extra import Extra
 
 _members: Callable[[bytes], dict[str, msgspec.Raw]] = msgspec.json.Decoder(
     dict[str, msgspec.Raw]
@@ -27,14 +27,17 @@ _members: Callable[[bytes], dict[str, msgspec.Raw]] = msgspec.json.Decoder(
 _elements: Callable[[bytes], list[msgspec.Raw]] = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
-class Reader:
-    """Reads tokens along records and keeps what has no place, by the identity of its row."""
+class TolerantReader:
+    """Reads objects as records declare them.
+
+    `extras` has what the schema has no place for, by the `id` of the struct of a row.
+    """
 
     def __init__(self) -> None:
         self.extras: dict[int, Extra] = {}
 
     def row(self, record: Record, token: bytes, path: str) -> msgspec.Struct:
-        """Read the object of one row; pointers of its extras are relative to it."""
+        """Read the object of one row; pointers of its extra begin there."""
         extra: Extra = {}
         struct = self._object(record, token, path, "", extra)
         if extra:
@@ -96,17 +99,12 @@ class Reader:
                 }
 
 
-def escape(key: str) -> str:
-    """Write a key as a part of an RFC 6901 pointer."""
-    return key.replace("~", "~0").replace("/", "~1")
-
-
 def _printable(key: str) -> str:
     return ascii(key)[1:-1]
 
 
 def _utf8(token: bytes, path: str) -> bytes:
-    """Refuse what msgspec keeps raw without a look at it, and is no text."""
+    """Refuse a token that is not UTF-8, which msgspec does not check in what it keeps raw."""
     try:
         token.decode()
     except UnicodeDecodeError:
@@ -115,7 +113,7 @@ def _utf8(token: bytes, path: str) -> bytes:
 
 
 def _needed(member: Any) -> bool:
-    """Whether a record is nothing without this member."""
+    """Return whether an object must have this member."""
     match member:
         case Field(always=always):
             return always
@@ -126,7 +124,7 @@ def _needed(member: Any) -> bool:
 
 
 def _fills(member: Any) -> bool:
-    """Whether the member is an object that cannot be empty.
+    """Return whether the member is an object that cannot be empty.
 
     Old versions of the service write `"in_msg": {}` where there is no message.
     """

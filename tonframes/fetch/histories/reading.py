@@ -58,7 +58,7 @@ def last_transactions(client: Client, accounts: Sequence[str]) -> dict[str, int]
 
     def parse(content: bytes) -> dict[str, int]:
         found = dict.fromkeys(accounts, 0)
-        for i, row in enumerate(pages.read(schema.ACCOUNTS_BODY, content).body.accounts or ()):
+        for i, row in enumerate(pages.read(schema.ACCOUNTS_ANSWER, content).answer.accounts or ()):
             address = to_raw(row.address)
             if address not in found:
                 path = f"$.accounts[{i}].address"
@@ -137,8 +137,8 @@ def _reading(
     asked = pa.array(accounts, pa.string())
 
     def parse(content: bytes) -> tuple[int, Tables]:
-        page = pages.read(schema.BLOCKS_BODY, content)
-        if page.body.transactions is None:
+        page = pages.read(schema.BLOCKS_ANSWER, content)
+        if page.answer.transactions is None:
             raise DecodeError("$", 'an object with "transactions"', "one without")
         tables = pages.blocks_tables([page])
         transactions = tables["transactions"]
@@ -151,6 +151,6 @@ def _reading(
             found = ends["min"] if ends["min"] < window.start else ends["max"]
             expected = f"{COLUMNS[unit]} from {window.start} and before {window.stop}"
             raise DecodeError("$.transactions", expected, shorten(found))
-        return len(page.body.transactions), tables
+        return len(page.answer.transactions), tables
 
     return parse
