@@ -21,7 +21,7 @@ from __future__ import annotations
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,7 +67,7 @@ class TonframesError(Exception):
     """
 
     partial: object = None
-    missing: tuple[range, ...] | tuple[str, ...] = ()
+    missing: tuple[Any, ...] = ()
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are pickled as a call with `args`, which not all of these take.
@@ -136,9 +136,7 @@ class DecodeError(TonframesError):
 class IncompleteError(TonframesError):
     """Something may be missing in what was fetched, so it was not kept."""
 
-    missing: tuple[range, ...] = ()
-
-    def __init__(self, message: str, *, missing: Sequence[range] = ()) -> None:
+    def __init__(self, message: str, *, missing: Sequence[Any] = ()) -> None:
         super().__init__(message)
         self.missing = tuple(missing)
 

@@ -36,20 +36,39 @@ The modules, from what users call down to bytes::
 
 from tonframes.seqnos import SPAN, aligned, subtract
 from tonframes.store.digest import digest, within
+from tonframes.store.histories import held_spans, transactions_in
+from tonframes.store.history_views import held_transactions, read_transactions
+from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
+from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
 from tonframes.store.views import HeldRows, blocks_of, read_accounts, read_blocks
 
 __all__ = [
+    "COLUMNS",
+    "ENDS",
     "SPAN",
+    "Bound",
     "HeldRows",
+    "Period",
+    "Span",
+    "Spans",
     "Store",
+    "Unit",
     "aligned",
     "blocks_of",
     "digest",
+    "gaps_of",
+    "held_spans",
+    "held_transactions",
+    "joined_spans",
+    "new_rows",
     "read_accounts",
     "read_blocks",
+    "read_transactions",
+    "spans_of",
     "subtract",
+    "transactions_in",
     "upgrade_store",
     "within",
 ]

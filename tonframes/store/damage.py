@@ -9,8 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tonframes.atomic import sync
-from tonframes.store.files import Damaged, Footer, HeldFile
-from tonframes.wire import schema
+from tonframes.store.files import FOLDERS, Damaged, Footer, HeldFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,9 +56,9 @@ def find_fault(file: HeldFile) -> Damaged | None:
     """Return what is wrong with a file, or with those that were written together with it."""
     try:
         for name in check(file).tables:
-            if name != file.table.name:
+            if name != file.path.parent.name:
                 other = file.path.parent.parent / name / file.path.name
-                check(replace(file, path=other, table=schema.TABLES[name]))
+                check(replace(file, path=other, table=FOLDERS[name]))
     except Damaged as damaged:
         return damaged
     return None

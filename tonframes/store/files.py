@@ -30,6 +30,17 @@ if TYPE_CHECKING:
 
     from tonframes.wire.record import Table
 
+#: The folders of a store, and the tables whose rows are in their files. Transactions of accounts
+#: have folders of their own: a transaction may be in both, and in each of them only once.
+FOLDERS = schema.TABLES | {
+    "account_messages": schema.MESSAGES,
+    "histories": schema.HISTORIES,
+    "account_transactions": schema.TRANSACTIONS,
+}
+
+#: The folders of one commit of histories, in the order in which they are written.
+HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
+
 _KEY = b"tonframes"
 _UNSEALED = "0" * 64
 _SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
@@ -144,7 +155,7 @@ class HeldFile:
         refuse_newer(self.path, version)
         try:
             footer = Footer(**{f.name: said[f.name] for f in fields(Footer) if f.name in said})
-            unknown = set(footer.tables) - schema.TABLES.keys()
+            unknown = set(footer.tables) - FOLDERS.keys()
         except TypeError:
             raise Damaged(self.path, "does not say what it holds") from None
         if unknown:

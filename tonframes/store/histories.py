@@ -20,27 +20,19 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.store.period import COLUMNS
+from tonframes.store.files import Damaged
 from tonframes.store.spans import Span, joined_spans, new_rows, spans_of
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from tonframes.store.files import HeldFile
     from tonframes.store.period import Period
     from tonframes.store.reader import Reader
     from tonframes.store.spans import Spans
     from tonframes.wire.tables import Tables
-
-#: The tables of a commit, in the order in which they are written, by their folders.
-FOLDERS = {
-    "account_messages": schema.MESSAGES,
-    "histories": schema.HISTORIES,
-    "account_transactions": schema.TRANSACTIONS,
-}
 
 _SPAN = [field.name for field in fields(Span)]
 _ORDER = ["hash", "lt", "now", "account", "mc_block_seqno"]
@@ -58,8 +50,6 @@ def held_spans(reader: Reader, accounts: Collection[str] | None = None) -> Spans
 
 def files_of(reader: Reader, accounts: Collection[str]) -> list[HeldFile]:
     """List the files of transactions that have some accounts, or whose spans cannot be read."""
-    from tonframes.store.files import Damaged
-
     chosen = []
     for file in reader.held_snapshots("account_transactions"):
         try:
@@ -114,7 +104,9 @@ def read_history(
     return {name: tables[name].select(list(chosen)) for name, chosen in columns.items()}
 
 
-def fresh_rows(reader: Reader, tables: Tables, claims: Mapping[str, Sequence[Span]]) -> Tables:
+def fresh_rows(
+    reader: Reader, tables: Mapping[str, pa.Table], claims: Mapping[str, Sequence[Span]]
+) -> Tables:
     """Return what of the rows is not held, by (account, lt), and the spans of it, by folder."""
     transactions = tables["transactions"]
     held = held_spans(reader, set(pc.unique(transactions["account"]).to_pylist()))

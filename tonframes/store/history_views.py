@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from tonframes.addresses import to_raw
 from tonframes.errors import MissingError
 from tonframes.frames import Transactions
@@ -20,6 +18,8 @@ from tonframes.wire import schema
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from os import PathLike
+
+    import pyarrow as pa
 
     from tonframes.store.spans import Span
 

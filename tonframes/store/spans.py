@@ -154,7 +154,5 @@ def new_rows(transactions: pa.Table, held: Mapping[str, Sequence[Span]]) -> list
         for i in order
         if not any(s.start_lt <= lts[i] < s.stop_lt for s in held.get(accounts[i], ()))
     ]
-    twice = {
-        j for i, j in pairwise(fresh) if (accounts[i], lts[i]) == (accounts[j], lts[j])
-    }
+    twice = {j for i, j in pairwise(fresh) if (accounts[i], lts[i]) == (accounts[j], lts[j])}
     return [i for i in fresh if i not in twice]

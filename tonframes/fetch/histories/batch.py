@@ -46,9 +46,7 @@ class Batch:
         Called with the transactions that were unknown, page by page.
     """
 
-    def __init__(
-        self, client: Client, chains: Chains, deliver: Callable[[Tables], None]
-    ) -> None:
+    def __init__(self, client: Client, chains: Chains, deliver: Callable[[Tables], None]) -> None:
         self._client = client
         self._chains = chains
         self._deliver = deliver

@@ -97,7 +97,11 @@ class Chains:
     @property
     def unknown(self) -> list[str]:
         """The accounts that have no transactions."""
-        return [a for a, top in self._tops.items() if not top and not any(s.stop_lt for s in self.spans[a])]
+        return [
+            a
+            for a, top in self._tops.items()
+            if not top and not any(s.stop_lt for s in self.spans[a])
+        ]
 
     # ── what came ────────────────────────────────────────────────────────────────────────────────
 

@@ -15,6 +15,7 @@ from tonframes.errors import TonframesError
 from tonframes.fetch.crew import Crew
 from tonframes.fetch.histories.batch import Batch
 from tonframes.fetch.histories.chains import Chains
+from tonframes.wire import schema
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
@@ -32,6 +33,12 @@ LARGEST, OLDEST = 20_000, 5.0
 WAITING = 32
 #: Seconds between looks at whether the fetch was ended.
 LOOK = 0.2
+
+
+_EMPTY = {
+    name: schema.TABLES[name].schema.empty_table()
+    for name in ("transactions", "messages", "address_book")
+}
 
 
 class _OverError(Exception):
@@ -92,7 +99,7 @@ class Histories:
     def __init__(
         self, client: Client, store: Store | None, service: Service, bar: Progress
     ) -> None:
-        self.parts: list[Tables] = []
+        self.parts: list[Tables] = [_EMPTY]
         self.complete: list[str] = []
         self.lacking: dict[str, Step] = {}
         self.unknown: list[str] = []
@@ -214,5 +221,5 @@ class Histories:
             if self._store is None:
                 self.parts += parts
             else:
-                self._store.write_histories(concat(parts) if parts else None, claims)
+                self._store.write_histories(concat([_EMPTY, *parts]), claims)
         self._since = time.monotonic()

@@ -122,10 +122,8 @@ def _fetch(client: Client, store: Store | None, periods: dict[str, Period]) -> T
     if store is None:
         tables = concat(fetched)
     else:
-        units = {period.unit for period in periods.values()}
-        [unit] = units if len(units) == 1 else ["lt"]
-        least = min(p.start if p.unit == unit else 0 for p in periods.values())
-        held = held_transactions(store, list(periods), Period(unit, least), unknown=())
+        least = min(p.start if p.unit == "lt" else 0 for p in periods.values())
+        held = held_transactions(store, list(periods), Period("lt", least), unknown=())
         tables = {name: held.arrow(name) for name in ("transactions", "messages", "address_book")}
     return _news(tables, periods)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from tonframes.client import Client
-    from tonframes.store import Bound, Spans
+    from tonframes.store import Bound, Spans, Unit
 
 #: Requests' worth of accounts that are looked at, and rows of a look.
 LOOKS, ROWS = 8, 100
@@ -140,19 +140,23 @@ def _some(batches: Sequence[list[str]]) -> list[list[str]]:
 
 def _count(client: Client, accounts: Sequence[str], period: Period) -> float:
     """Return about how many transactions accounts have in a period."""
-    column = COLUMNS[period.unit]
+    unit = period.unit
     window = range(period.start, period.end)
-    first = read_page(client, accounts, period.unit, window, most=ROWS)
+    first = read_page(client, accounts, unit, window, most=ROWS)
     if not first.full:
         return first.count
-    last = read_page(client, accounts, period.unit, window, most=ROWS, newest_first=True)
-    newest = pc.max(last.transactions[column]).as_py()
-    oldest = pc.min(first.transactions[column]).as_py()
+    last = read_page(client, accounts, unit, window, most=ROWS, newest_first=True)
+    oldest, newest = _ends(first, unit)[0], _ends(last, unit)[1]
     length = (newest if period.stop is None else period.stop) - (period.start or oldest)
-    return length * (_density(first, column) + _density(last, column)) / 2
+    return length * (_density(first, unit) + _density(last, unit)) / 2
 
 
-def _density(page: AccountPage, column: str) -> float:
+def _density(page: AccountPage, unit: Unit) -> float:
     """Return the transactions for each second, or unit of logical time, on a page."""
-    ends = pc.min_max(page.transactions[column]).as_py()
-    return page.count / max(1, ends["max"] - ends["min"])
+    first, last = _ends(page, unit)
+    return page.count / max(1, last - first)
+
+
+def _ends(page: AccountPage, unit: Unit) -> tuple[int, int]:
+    ends = pc.min_max(page.transactions[COLUMNS[unit]]).as_py()
+    return ends["min"], ends["max"]

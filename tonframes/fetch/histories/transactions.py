@@ -19,7 +19,15 @@ from tonframes.fetch.resolve import (
     resolve_store,
 )
 from tonframes.frames import Transactions
-from tonframes.store import Bound, Period, Span, held_transactions, read_transactions, transactions_in
+from tonframes.store import (
+    Bound,
+    Period,
+    Span,
+    held_spans,
+    held_transactions,
+    read_transactions,
+    transactions_in,
+)
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
@@ -99,19 +107,30 @@ def fetch_transactions(
     with resolve_client(client) as (online, service):
         target = resolve_store(store, service)
         if online is None:
-            return _held(target, wanted, since, until)
+            if target is None:
+                raise MissingError("offline, and without a store", missing=tuple(wanted))
+            return read_transactions(target.path, wanted, since=since, until=until)
         if target is not None:
             claim(target, online)
             target.verify_histories(wanted)
         fetched: list[Tables] = []
+
+        def result(unknown: Sequence[str] = ()) -> Transactions:
+            if target is not None:
+                return held_transactions(target, wanted, period, unknown=unknown)
+            tables = transactions_in(concat(fetched), wanted, period)
+            return Transactions(
+                tables, source=service, accounts=wanted, unknown=unknown, period=str(period)
+            )
+
         try:
             unknown = fetch_periods(
                 online, target, dict.fromkeys(wanted, period), fetched, progress=progress
             )
         except TonframesError as error:
-            error.partial = _result(target, wanted, period, fetched, service, ())
+            error.partial = result()
             raise
-        return _result(target, wanted, period, fetched, service, unknown)
+        return result(unknown)
 
 
 def fetch_periods(
@@ -140,7 +159,7 @@ def fetch_periods(
     IncompleteError
         Some transactions did not come. All others were fetched.
     """
-    held = {} if store is None else store.spans(periods)
+    held = {} if store is None else held_spans(store, periods)
     lacking = {
         account: period
         for account, period in periods.items()
@@ -216,25 +235,3 @@ def _incomplete(
         f"attempt{kept}: try again later, or another service",
         missing=missing,
     )
-
-
-def _result(
-    store: Store | None,
-    accounts: Sequence[str],
-    period: Period,
-    fetched: Sequence[Tables],
-    service: str,
-    unknown: Sequence[str],
-) -> Transactions:
-    if store is not None:
-        return held_transactions(store, accounts, period, unknown=unknown)
-    tables = transactions_in(concat(fetched) if fetched else {}, accounts, period)
-    return Transactions(tables, source=service, accounts=accounts, unknown=unknown)
-
-
-def _held(
-    store: Store | None, accounts: Sequence[str], since: Bound | None, until: Bound | None
-) -> Transactions:
-    if store is None:
-        raise MissingError("offline, and without a store", missing=tuple(accounts))
-    return read_transactions(store.path, accounts, since=since, until=until)
