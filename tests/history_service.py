@@ -1,6 +1,6 @@
 """A service with the transactions of accounts, from rows in memory, and with its troubles.
 
-It shares no code with the package: rows are filtered, ordered and cut as the deployed service's
+It shares no code with the local service: rows are filtered, ordered and cut as the deployed service's
 SQL does it (ton-indexer, crud_transactions.go).
 """
 
@@ -17,12 +17,26 @@ from urllib.parse import parse_qs, urlsplit
 
 from fault_server import FaultServer, answer
 
+from tonframes.synthetic import synthetic_blocks
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from fault_server import Handler
 
 Row = dict[str, Any]
+
+
+def whole_histories(blocks: int = 60, seed: int = 0) -> list[Row]:
+    """Make transactions of which each account's first one is its first ever, oldest first."""
+    rows = [row for body in synthetic_blocks(blocks, seed=seed) for row in body["transactions"]]
+    rows.sort(key=_by_lt)
+    begun: set[str] = set()
+    for row in rows:
+        if row["account"] not in begun:
+            begun.add(row["account"])
+            row["prev_trans_lt"] = "0"
+    return rows
 
 
 class Refused(Exception):  # noqa: N818 - it becomes an answer
@@ -91,20 +105,19 @@ class HistoryService(FaultServer):
         operation = url.path.rpartition("/")[2]
         query = parse_qs(url.query)
         try:
-            if len(handler.path) > self.troubles.longest_url:
-                raise Refused(414, "URI Too Long")
-            with self._turn:
-                lags = self._rng.random() < self.troubles.lag
-                last = self._rows["utime"][-1]["now"] - (self.troubles.behind if lags else 0)
-                content = self._answer(operation, query, last)
-                status = 200
+            status, content = 200, self._answer(operation, query, len(handler.path))
         except Refused as refused:
             status, content = refused.status, {"error": str(refused)}
         with self._turn:
             self.answered[operation, status] += 1
         answer(json.dumps(content).encode(), status)(handler)
 
-    def _answer(self, operation: str, query: dict[str, list[str]], last: int) -> Row:
+    def _answer(self, operation: str, query: dict[str, list[str]], length: int) -> Row:
+        if length > self.troubles.longest_url:
+            raise Refused(414, "URI Too Long")
+        with self._turn:
+            lags = self._rng.random() < self.troubles.lag
+        last = self._rows["utime"][-1]["now"] - (self.troubles.behind if lags else 0)
         match operation:
             case "masterchainInfo":
                 first = self._rows["utime"][0]

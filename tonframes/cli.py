@@ -11,7 +11,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tonframes.addresses import to_raw
+from tonframes.addresses import to_friendly, to_raw
 from tonframes.client import Client
 from tonframes.columns import describe
 from tonframes.demo import demo
@@ -20,8 +20,11 @@ from tonframes.fetch import (
     DEFAULT,
     fetch_accounts,
     fetch_blocks,
+    fetch_transactions,
     follow_blocks,
+    follow_transactions,
     plan_blocks,
+    plan_transactions,
     seqno_at,
 )
 from tonframes.service import serve_forever
@@ -31,7 +34,10 @@ from tonframes.wire import schema
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from tonframes.frames import Blocks
     from tonframes.tableset import TableSet
+
+    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - has no other name
 
 MORE = """\
 exit status:
@@ -53,7 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    # argparse takes what begins with a hyphen for an option; so does a raw masterchain address.
+    options = _parser().parse_args([to_friendly(a) if a.startswith("-1:") else a for a in given])
     # What the client has to say while it tries again: nobody should wait and wonder.
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
     logging.getLogger("tonframes").setLevel(logging.INFO)
@@ -84,47 +92,22 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tonframes {version('tonframes')}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    text = "Fetch into a Parquet store what it lacks."
-    fetch = commands.add_parser("fetch", help=text, description=text)
-    what = fetch.add_subparsers(required=True, metavar="WHAT")
+    _add_fetch(commands)
 
-    text = "Transactions and messages of masterchain blocks, and of the shards' blocks they commit."
-    blocks = what.add_parser("blocks", help=text, description=text)
-    blocks.add_argument(
-        "seqnos",
-        metavar="FROM:TO",
-        help="masterchain seqnos, TO not included; a single one; or moments in UTC with a slash "
-        "between them, 2026-05-28T20:26/2026-05-29",
-    )
-    blocks.add_argument("--dry", action="store_true", help="only say what it would cost")
-    _add_service(blocks)
-    blocks.set_defaults(run=_fetch_blocks)
-
-    text = "Present states of accounts; each is kept as a snapshot."
-    accounts = what.add_parser("accounts", help=text, description=text)
-    accounts.add_argument(
-        "file",
-        type=Path,
-        metavar="FILE",
-        help="addresses in any form, with white space between them, in UTF-8; - is stdin",
-    )
-    accounts.add_argument("--no-boc", action="store_true", help="leave out code and data")
-    accounts.add_argument(
-        "--max-age",
-        metavar="AGE",
-        help="take states younger than this from the store, as 30min, 1h or 2d (default: ask "
-        "for all of them)",
-    )
-    _add_service(accounts)
-    accounts.set_defaults(run=_fetch_accounts)
-
-    text = "Fetch masterchain blocks as they come, until Ctrl-C."
+    text = "Fetch masterchain blocks, or transactions of accounts, as they come, until Ctrl-C."
     follow = commands.add_parser("follow", help=text, description=text)
     follow.add_argument(
         "start",
         nargs="?",
         metavar="FROM",
         help="masterchain seqno, or moment in UTC (default: the last block)",
+    )
+    follow.add_argument(
+        "--account",
+        action="append",
+        metavar="ADDRESS",
+        help="fetch the transactions of this account instead; may be repeated; FROM is then a "
+        "logical time or a moment in UTC (default: now)",
     )
     _add_service(follow)
     follow.set_defaults(run=_follow)
@@ -171,6 +154,68 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_fetch(commands: Subparsers) -> None:
+    text = "Fetch into a Parquet store what it lacks."
+    fetch = commands.add_parser("fetch", help=text, description=text)
+    what = fetch.add_subparsers(required=True, metavar="WHAT")
+
+    text = "Transactions and messages of masterchain blocks, and of the shards' blocks they commit."
+    blocks = what.add_parser("blocks", help=text, description=text)
+    blocks.add_argument(
+        "seqnos",
+        metavar="FROM:TO",
+        help="masterchain seqnos, TO not included; a single one; or moments in UTC with a slash "
+        "between them, 2026-05-28T20:26/2026-05-29",
+    )
+    _add_dry(blocks)
+    _add_service(blocks)
+    blocks.set_defaults(run=_fetch_blocks)
+
+    text = "All transactions of accounts between two moments."
+    transactions = what.add_parser("transactions", help=text, description=text)
+    transactions.add_argument("accounts", nargs="*", metavar="ADDRESS", help="in any form")
+    transactions.add_argument(
+        "--file",
+        type=Path,
+        help="read addresses from here too, with white space between them; - is stdin "
+        "(default: none)",
+    )
+    transactions.add_argument(
+        "--since",
+        metavar="A",
+        help="moment in UTC, 2026-04-01 or 2026-04-01T20:26, or logical time "
+        "(default: the first transaction)",
+    )
+    transactions.add_argument(
+        "--until", metavar="B", help="the same, not included (default: the last transaction)"
+    )
+    _add_dry(transactions)
+    _add_service(transactions)
+    transactions.set_defaults(run=_fetch_transactions)
+
+    text = "Present states of accounts; each is kept as a snapshot."
+    accounts = what.add_parser("accounts", help=text, description=text)
+    accounts.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="addresses in any form, with white space between them, in UTF-8; - is stdin",
+    )
+    accounts.add_argument("--no-boc", action="store_true", help="leave out code and data")
+    accounts.add_argument(
+        "--max-age",
+        metavar="AGE",
+        help="take states younger than this from the store, as 30min, 1h or 2d (default: ask "
+        "for all of them)",
+    )
+    _add_service(accounts)
+    accounts.set_defaults(run=_fetch_accounts)
+
+
+def _add_dry(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--dry", action="store_true", help="only say what it would cost")
+
+
 def _add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
@@ -204,10 +249,38 @@ def _fetch_blocks(options: argparse.Namespace) -> None:
         print(_card(fetch_blocks(seqnos, client=client, store=options.store)))
 
 
+def _fetch_transactions(options: argparse.Namespace) -> None:
+    accounts = [*options.accounts, *(_addresses(options.file) if options.file else ())]
+    if not accounts:
+        raise ValueError("no address: name some, or a --file of them")
+    since, until, store = _bound(options.since), _bound(options.until), options.store
+    with _client(options) as client:
+        plan = plan_transactions(accounts, since=since, until=until, client=client, store=store)
+        if options.dry:
+            print(plan)
+            return
+        sys.stderr.write(f"{plan}\n")
+        history = fetch_transactions(accounts, since=since, until=until, client=client, store=store)
+        print(_card(history))
+
+
+def _bound(text: str | None) -> str | int | None:
+    """Return a logical time as an int, and a moment as it is."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
 def _follow(options: argparse.Namespace) -> None:
     with _client(options) as client:
-        start = None if options.start is None else _seqno(options.start, client)
-        for blocks in follow_blocks(start, client=client, store=options.store):
+        following: Iterator[Blocks]
+        if options.account:
+            since = _bound(options.start)
+            following = follow_transactions(
+                options.account, since=since, client=client, store=options.store
+            )
+        else:
+            start = None if options.start is None else _seqno(options.start, client)
+            following = follow_blocks(start, client=client, store=options.store)
+        for blocks in following:
             print(_card(blocks).partition("\n")[0], flush=True)
 
 

@@ -6,16 +6,14 @@ import json
 from dataclasses import replace
 from datetime import UTC, datetime
 
-import pyarrow as pa
 import pytest
-from history_service import HistoryService, Troubles
+from history_service import HistoryService, Troubles, whole_histories
 from hypothesis import given
 from hypothesis import strategies as st
 
 import tonframes as tf
 from tonframes.fetch import block
-from tonframes.store import Period, Store, digest, transactions_in
-from tonframes.synthetic import synthetic_blocks
+from tonframes.store import Period, transactions_in
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order
 
@@ -27,18 +25,6 @@ TABLES = ("transactions", "messages")
 def _short_waits(monkeypatch):
     monkeypatch.setattr(block, "FIRST_WAIT", 0.001)
     monkeypatch.setattr(block, "LONGEST_WAIT", 0.002)
-
-
-def whole_histories(blocks=60, seed=0):
-    """Make rows of which each account's first one is its first ever."""
-    rows = [row for body in synthetic_blocks(blocks, seed=seed) for row in body["transactions"]]
-    rows.sort(key=lambda row: int(row["lt"]))
-    begun = set()
-    for row in rows:
-        if row["account"] not in begun:
-            begun.add(row["account"])
-            row["prev_trans_lt"] = "0"
-    return rows
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +47,10 @@ def accounts(rows):
     return sorted(counts, key=lambda account: (-counts[account], account))
 
 
-def check(history, truth, accounts, period=Period()):
+EVER = Period()
+
+
+def check(history, truth, accounts, period=EVER):
     expected = transactions_in(truth, accounts, period)
     for name in TABLES:
         assert history.arrow(name).equals(expected[name]), name
@@ -115,31 +104,54 @@ def client(service):
         yield client
 
 
-@given(st.data())
-def test_periods_are_those_of_a_filter_of_all_rows(
-    service, truth, accounts, tmp_path_factory, data
-):
+def drawn_period(data, truth):
+    """Draw a period whose ends are next to transactions, with its bounds as users pass them."""
     unit = data.draw(st.sampled_from(["lt", "utime"]))
     numbers = sorted(set(truth["transactions"]["lt" if unit == "lt" else "now"].to_pylist()))
     bound = st.sampled_from(numbers).flatmap(lambda n: st.integers(n - 1, n + 1)) | st.none()
+    since, until = data.draw(bound), data.draw(bound)
+    if since is not None and until is not None and since >= until:
+        since, until = until, since + 1
+    bounds = {"since": since, "until": until}
+    if unit == "utime":
+        bounds = {name: n and moment(n) for name, n in bounds.items()}
+    return Period(unit, since or 0, until), bounds
+
+
+@given(st.data())
+def test_periods_are_those_of_a_filter_of_all_rows(service, truth, accounts, data):
+    some = data.draw(st.lists(st.sampled_from(accounts), min_size=1, max_size=5, unique=True))
+    period, bounds = drawn_period(data, truth)
+    with tf.Client(service.url) as client:
+        fetched = tf.fetch_transactions(some, **bounds, client=client, store=None)
+    check(fetched, truth, some, period)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_periods_in_a_store_add_up(service, truth, accounts, tmp_path_factory, data):
     some = data.draw(st.lists(st.sampled_from(accounts), min_size=1, max_size=5, unique=True))
     store = tmp_path_factory.mktemp("store") / "s"
     with tf.Client(service.url) as client:
         for _ in range(3):
-            since, until = data.draw(bound), data.draw(bound)
-            if since is not None and until is not None and since >= until:
-                since, until = until, since + 1
-            period = Period(unit, since or 0, until)
-            ends = (
-                (since, until)
-                if unit == "lt"
-                else (since and moment(since), until and moment(until))
-            )
-            fetched = tf.fetch_transactions(
-                some, since=ends[0], until=ends[1], client=client, store=store, progress=False
-            )
+            period, bounds = drawn_period(data, truth)
+            fetched = tf.fetch_transactions(some, **bounds, client=client, store=store)
             check(fetched, truth, some, period)
     check_files(store, truth)
+
+
+@pytest.mark.parametrize("unit", ["lt", "utime"])
+def test_overlapping_periods_in_a_store_add_up(client, truth, accounts, tmp_path, unit):
+    numbers = sorted(truth["transactions"]["lt" if unit == "lt" else "now"].to_pylist())
+    middle = [numbers[len(numbers) * i // 6] for i in range(6)]
+    for start, stop in ((1, 2), (3, 4), (2, 5), (0, 3)):
+        ends = [middle[start], middle[stop]]
+        since, until = ends if unit == "lt" else map(moment, ends)
+        history = tf.fetch_transactions(
+            accounts[:20], since=since, until=until, client=client, store=tmp_path
+        )
+        check(history, truth, accounts[:20], Period(unit, *ends))
+    check_files(tmp_path, truth)
 
 
 def check_files(store, truth):
@@ -153,7 +165,7 @@ def check_files(store, truth):
     assert set(messages["tx_hash"].to_pylist()) <= set(hashes)
 
 
-def test_a_moment_within_a_second_is_rounded_up(service, client, truth, accounts):
+def test_a_moment_within_a_second_is_rounded_up(client, truth, accounts):
     now = truth["transactions"]["now"].to_pylist()[len(truth["transactions"]) // 2]
     since = moment(now).replace(microsecond=1)
     history = tf.fetch_transactions(accounts[:3], since=since, client=client, store=None)
@@ -186,7 +198,7 @@ def test_wrong_accounts_are_refused(accounts):
         tf.fetch_transactions(accounts, client="offline", store=None)
 
 
-def test_an_account_that_never_existed_has_an_empty_result_that_says_so(service, client, tmp_path):
+def test_an_account_that_never_existed_has_an_empty_result_that_says_so(client, tmp_path):
     for _ in range(2):
         history = tf.fetch_transactions(NOBODY, client=client, store=tmp_path)
         assert history.transactions.shape == (0, 100)
@@ -222,7 +234,7 @@ def test_what_is_held_is_not_asked_for(service, client, truth, accounts, tmp_pat
     check(fetch(None, None), truth, few)
 
 
-def test_offline_the_store_answers(service, client, truth, accounts, tmp_path):
+def test_offline_the_store_answers(client, truth, accounts, tmp_path):
     tf.fetch_transactions(accounts[:9], client=client, store=tmp_path)
     offline = tf.fetch_transactions(accounts[:9], client="offline", store=tmp_path)
     check(offline, truth, accounts[:9])
@@ -236,3 +248,146 @@ def test_requests_are_few_for_many_accounts(service, client, truth, accounts):
     batches = -(-len(accounts) // 89)
     assert made[0] == batches
     assert made[1] <= len(truth["transactions"]) / 1000 + batches
+
+
+# ── troubles ─────────────────────────────────────────────────────────────────────────────────────
+
+
+TROUBLES = {
+    "ties longer than a page": Troubles(max_limit=3),
+    "slow pages": Troubles(slow_over=40),
+    "short URLs": Troubles(longest_url=1000),
+    "answers cut short": Troubles(cut=0.3),
+    "replicas that lag": Troubles(lag=0.3, behind=20),
+    "all of them": Troubles(100, 40, 2000, cut=0.2, lag=0.2, behind=20),
+}
+
+
+def under_troubles(rows, truth, accounts, troubles, store):
+    now = sorted(truth["transactions"]["now"].to_pylist())
+    with HistoryService(rows, troubles) as service, tf.Client(service.url) as client:
+        for since, until in ((now[-1] - 60, now[-1] - 25), (now[0] + 20, now[-1] - 25)):
+            bounds = {"since": moment(since), "until": moment(until)}
+            history = tf.fetch_transactions(accounts, **bounds, client=client, store=store)
+            check(history, truth, accounts, Period("utime", since, until))
+    check_files(store, truth)
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_nothing_is_lost_under_troubles(rows, truth, accounts, tmp_path, name):
+    some = accounts[:6] if "ties" in name else accounts[:60]
+    under_troubles(rows, truth, some, TROUBLES[name], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_nothing_is_lost_with_other_seeds(tmp_path, seed):
+    rows = whole_histories(seed=seed)
+    content = json.dumps({"transactions": rows, "address_book": {}}).encode()
+    truth = in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, content)]))
+    accounts = sorted({row["account"] for row in rows})[seed % 3 :: 3]
+    troubles = replace(TROUBLES["all of them"], seed=seed)
+    under_troubles(rows, truth, accounts, troubles, tmp_path)
+
+
+def test_a_hole_that_is_never_filled_is_an_error_and_the_rest_is_kept(
+    rows, truth, accounts, tmp_path
+):
+    chain = [row for row in rows if row["account"] == accounts[0]]
+    gone = chain[len(chain) // 2]
+    with HistoryService(rows) as service, tf.Client(service.url) as client:
+        service.troubles.gone = frozenset([gone["hash"]])
+        with pytest.raises(tf.IncompleteError, match=f"lt {gone['lt']}.* did not come") as error:
+            tf.fetch_transactions(accounts[:3], client=client, store=tmp_path)
+        lt = int(gone["lt"])
+        before = int(chain[len(chain) // 2 - 1]["lt"])
+        assert error.value.missing == ((accounts[0], Period("lt", before + 1, lt + 1)),)
+        kept = error.value.partial.transactions
+        assert len(kept) == sum(row["account"] in accounts[:3] for row in rows) - 1
+        assert gone["hash"] not in set(kept["hash"])
+        after = tf.fetch_transactions(accounts[0], since=lt + 1, client="offline", store=tmp_path)
+        assert len(after.transactions) == len(chain) - len(chain) // 2 - 1
+        service.troubles.gone = frozenset()
+        sent = service.rows_sent
+        check(
+            tf.fetch_transactions(accounts[:3], client=client, store=tmp_path),
+            truth,
+            accounts[:3],
+        )
+        assert service.rows_sent - sent <= 20
+    check_files(tmp_path, truth)
+
+
+def test_a_service_without_the_operation_says_so(tmp_path):
+    with (
+        tf.serve(tf.sample(), dialect="specification") as url,
+        tf.Client(url) as client,
+        pytest.raises(tf.RequestError) as error,
+    ):
+        tf.fetch_transactions(min(known_states()), client=client, store=tmp_path)
+    assert "api/v3/transactions" in " ".join(error.value.__notes__)
+
+
+def test_transactions_of_others_are_refused(rows, accounts):
+    class Confused(HistoryService):
+        def _search(self, query, last):
+            return super()._search(query | {"account": [accounts[1]]}, last)
+
+    with Confused(rows) as service, tf.Client(service.url, deadline=0.5) as client:
+        with pytest.raises(tf.DecodeError, match="transactions of the accounts asked for") as error:
+            tf.fetch_transactions(accounts[0], client=client, store=None)
+        assert error.value.missing == ((accounts[0], Period()),)
+
+
+# ── interruptions and damage ─────────────────────────────────────────────────────────────────────
+
+
+def test_an_interruption_keeps_what_came(rows, truth, accounts, tmp_path, monkeypatch):
+    from tonframes.fetch.histories import commits
+
+    came = 0
+    add = commits.Histories._add
+
+    def interrupted(self, tables):
+        nonlocal came
+        add(self, tables)
+        came += len(tables["transactions"])
+        if came > 300:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(commits.Histories, "_add", interrupted)
+    with HistoryService(rows, Troubles(max_limit=50)) as service:
+        with tf.Client(service.url) as client, pytest.raises(KeyboardInterrupt):
+            tf.fetch_transactions(accounts, client=client, store=tmp_path)
+        held = tf.read_transactions(tmp_path)
+        assert len(held.transactions) >= 300
+        monkeypatch.undo()
+        with tf.Client(service.url) as client:
+            sent = service.rows_sent
+            history = tf.fetch_transactions(accounts, client=client, store=tmp_path)
+        assert service.rows_sent - sent < len(rows)
+    check(history, truth, accounts)
+    check_files(tmp_path, truth)
+
+
+@pytest.mark.parametrize("folder", ["account_transactions", "account_messages", "histories"])
+def test_damaged_files_are_set_aside_and_fetched_again(client, truth, accounts, tmp_path, folder):
+    tf.fetch_transactions(accounts[:5], client=client, store=tmp_path)
+    [file] = (tmp_path / folder).iterdir()
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+    with pytest.warns(tf.TonframesWarning, match="not held any more"):
+        history = tf.fetch_transactions(accounts[:5], client=client, store=tmp_path)
+    check(history, truth, accounts[:5])
+    check_files(tmp_path, truth)
+    assert len(list((tmp_path / "damaged").iterdir())) == 3
+
+
+def test_files_without_their_transactions_are_swept_away(client, truth, accounts, tmp_path):
+    tf.fetch_transactions(accounts[:5], client=client, store=tmp_path)
+    [last] = (tmp_path / "account_transactions").iterdir()
+    last.unlink()
+    history = tf.fetch_transactions(accounts[:5], client=client, store=tmp_path)
+    check(history, truth, accounts[:5])
+    check_files(tmp_path, truth)
