@@ -2,9 +2,11 @@
 # make test    all tests                    make check   format, lint, types, imports
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
 # make sample  write data/sample anew       make soak    the long tests
-# make test-wheel, test-spark   what CI runs beside: a clean environment; Spark (400 MB, Java)
+# make test-wheel, test-spark     what CI runs beside: a clean environment; Spark (400 MB, Java)
+# make test-lowest, test-newest   the tests with the lowest and the newest versions allowed
 
 PYTHON ?= python3
+LOWEST_PYTHON ?= python3.11
 BIN := .venv/bin
 
 # Tested versions for the packages, and for what builds ours.
@@ -12,7 +14,12 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo lab test test-wheel test-spark check format bench sample columns store-version soak clean
+# The tests that depend most on the versions of other packages: all but the long ones of fetching, and the local service.
+VERSION_TESTS := tonframes tests/analysis tests/bodies tests/client tests/network tests/plots tests/store \
+	tests/wire tests/fetch/test_fetch.py \
+	tests/test_addresses.py tests/test_cli.py tests/test_export.py tests/test_frames.py
+
+.PHONY: demo lab test test-wheel test-spark test-lowest test-newest check format bench sample columns store-version soak clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -29,6 +36,12 @@ test-wheel: .venv/.dev
 
 test-spark: .venv/.spark
 	$(BIN)/python -m pytest -m spark tests
+
+test-lowest: .venv-lowest/.test
+	.venv-lowest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
+
+test-newest: .venv-newest/.test
+	.venv-newest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
 
 check: .venv/.dev
 	$(BIN)/ruff format --check
@@ -61,7 +74,7 @@ store-version: .venv/.dev
 	$(BIN)/python tests/store_versions.py
 
 clean:
-	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-lowest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -85,3 +98,16 @@ clean:
 .venv/.spark: .venv/.dev
 	$(BIN)/python -m pip install --quiet --editable '.[spark]'
 	touch $@
+
+.venv-lowest/.test: PIP_CONSTRAINT := constraints-lowest.txt
+.venv-lowest/.test: pyproject.toml constraints-lowest.txt
+	$(LOWEST_PYTHON) -m venv --clear .venv-lowest
+	.venv-lowest/bin/python -m pip install --quiet --editable '.[boc,engines,test]'
+	touch $@
+
+# Made anew each time: the newest versions change without a change here.
+.PHONY: .venv-newest/.test
+.venv-newest/.test: PIP_CONSTRAINT :=
+.venv-newest/.test:
+	$(PYTHON) -m venv --clear .venv-newest
+	.venv-newest/bin/python -m pip install --quiet --editable '.[boc,engines,test]'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import doctest
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,10 @@ from tonframes.columns import column_reference
 from tonframes.wire import schema
 
 ROOT = Path(__file__).parents[1]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS = set(PROJECT["optional-dependencies"])
+HOME = PROJECT["urls"]["Homepage"]
+RAW = HOME.replace("github.com", "raw.githubusercontent.com")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("data/*.md"), *ROOT.glob("notebooks/*.md")])
 
 
@@ -58,16 +63,29 @@ def test_commands_exist(page):
         command, *arguments = shlex.split(line, comments=True)
         if command == "make":
             assert arguments[0] in targets, line
+        elif command == "pip":
+            assert arguments[0] == "install"
+            name, _, extras = arguments[1].rstrip("]").partition("[")
+            assert name == "tonframes"
+            assert set(filter(None, extras.split(","))) <= EXTRAS, line
         else:
             assert command == "tonframes", line
             _parser().parse_args(arguments)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_files_that_are_pointed_to_exist(page):
+def test_linked_files_exist(page):
     for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
-        if not target.startswith("https://"):
+        if path := re.fullmatch(rf"(?:{RAW}/main|{HOME}/(?:blob|tree)/main)/(.+)", target):
+            assert (ROOT / path[1]).exists(), target
+        elif not target.startswith("https://"):
             assert (page.parent / target).exists(), target
+
+
+def test_links_of_the_readme_work_on_a_package_index():
+    targets = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text())
+    assert sum(target.startswith((RAW, HOME)) for target in targets) >= 8
+    assert all(target.startswith("https://") for target in targets)
 
 
 def test_the_reference_of_columns_is_that_of_the_schema():

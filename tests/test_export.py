@@ -189,6 +189,17 @@ def test_pandas_polars_and_pyarrow_write_the_same(tmp_path):
     assert files == files[:1] * 4
 
 
+def test_the_header_is_written_once_for_a_table_with_empty_chunks(tmp_path):
+    column = pa.chunked_array([[], [1], [], [2]], pa.int64())
+    write_csv(pa.table({"value": column}), tmp_path / "a.csv")
+    assert cells(tmp_path / "a.csv") == [["value"], ["1"], ["2"]]
+
+
+def test_a_table_without_rows_is_its_header(tmp_path):
+    write_csv(pa.table({"value": pa.chunked_array([[], []], pa.int64())}), tmp_path / "a.csv")
+    assert cells(tmp_path / "a.csv") == [["value"]]
+
+
 def test_frames_of_an_analysis_are_written(tmp_path):
     frame = pd.DataFrame(
         {

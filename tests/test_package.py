@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import ast
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
+from importlib.metadata import packages_distributions
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
 
 import tonframes as tf
 from tonframes.samples import write_sample
@@ -28,21 +35,135 @@ def test_every_public_name_is_documented():
         assert (getattr(tf, name).__doc__ or "").strip(), name
 
 
-def test_importing_draws_nothing_and_needs_no_extra():
-    code = "import sys, tonframes; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    loaded = set(done.stdout.split())
-    assert not loaded & {
-        "matplotlib",
-        "polars",
-        "duckdb",
-        "dask",
-        "pyspark",
-        "pytoniq_core",
-        "IPython",
-        "hypothesis",
-        "orjson",
+def test_dir_offers_exactly_the_public_names():
+    # Imported modules become attributes of the package; dir() does not list them.
+    code = "import tonframes as tf, tonframes.cli, tonframes.wire.pages; print(*dir(tf))"
+    assert set(tf.__all__) == set(dir(tf)) == set(output_of("-c", code).split())
+
+
+def test_no_public_name_is_that_of_a_module():
+    package = Path(tf.__file__).parent
+    modules = {path.stem for path in package.iterdir() if path.suffix != ".pyi"}
+    assert modules.isdisjoint(tf.__all__)
+
+
+def output_of(*arguments):
+    done = subprocess.run(
+        [sys.executable, *arguments], check=True, capture_output=True, text=True, timeout=100
+    )
+    return done.stdout
+
+
+def modules_of(code):
+    """Return the modules that a new process has imported after this code."""
+    return set(output_of("-c", f"{code}\nimport sys\nprint(*sys.modules)").split("\n")[-2].split())
+
+
+FRAMES = {"pandas", "numpy", "pyarrow", "narwhals", "msgspec"}
+EXTRAS = {"polars", "duckdb", "dask", "pyspark", "pytoniq_core", "IPython", "ipywidgets"}
+LATE = EXTRAS | {"matplotlib", "tonframes.plots", "tonframes.synthetic"}
+
+
+def test_import_of_the_package_imports_no_other():
+    loaded = modules_of("import tonframes")
+    assert "lazy_loader" in loaded
+    assert not loaded & (FRAMES | LATE | {"requests", "tonframes.wire"})
+
+
+def test_the_version_is_printed_without_the_library():
+    code = "from tonframes.cli import main\ntry:\n    main(['--version'])\nexcept SystemExit: pass"
+    assert not modules_of(code) & (FRAMES | LATE | {"requests"})
+
+
+@pytest.mark.parametrize(
+    ("code", "unneeded"),
+    [
+        ("main(['describe', 'messages'])", {"requests", "tonframes.store", "tonframes.fetch"}),
+        ("main(['fetch', 'blocks', '1:2', '--dry', '--store', 'none'])", {"tonframes.service"}),
+        ("main(['serve', 'none'])", {"tonframes.fetch", "tonframes.demo"}),
+    ],
+    ids=["describe", "fetch", "serve"],
+)
+def test_a_command_imports_only_what_it_needs(code, unneeded):
+    loaded = modules_of(f"from tonframes.cli import main\n{code}")
+    assert "tonframes.wire.schema" in loaded
+    assert not loaded & (LATE | unneeded)
+
+
+def test_reading_a_store_imports_no_extra():
+    sample = Path(tf.sample())
+    loaded = modules_of(f"import tonframes as tf\ntf.read_blocks({str(sample)!r}).transactions")
+    assert "pandas" in loaded
+    assert not loaded & (LATE | {"requests"})
+
+
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+USERS = ("boc", "engines", "notebook", "spark")
+
+
+def name_of(requirement):
+    return re.match(r"[\w.-]+", requirement)[0].lower().replace("_", "-")
+
+
+def test_every_imported_package_is_declared():
+    extras = [PYPROJECT["optional-dependencies"][extra] for extra in USERS]
+    declared = {name_of(line) for line in chain(PYPROJECT["dependencies"], *extras)}
+    distributions = packages_distributions()
+    known = sys.stdlib_module_names | {"tonframes", "_typeshed"}
+    for module, name in imports_of(ROOT / "tonframes"):
+        if name not in known:
+            provided = {name_of(one) for one in distributions.get(name, [name])}
+            assert provided & declared, f"{module} imports {name}"
+
+
+def test_every_declared_package_of_the_library_is_imported():
+    distributions = packages_distributions()
+    imported = {
+        name_of(one)
+        for _, name in imports_of(ROOT / "tonframes")
+        for one in distributions.get(name, [])
     }
+    assert {name_of(line) for line in PYPROJECT["dependencies"]} <= imported
+
+
+def imports_of(folder):
+    """Yield every module with the top-level name of each import in it."""
+    for path in sorted(folder.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Import):
+                yield from ((path.name, alias.name.split(".")[0]) for alias in node.names)
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                yield path.name, node.module.split(".")[0]
+
+
+def test_the_lowest_versions_are_those_declared():
+    floors = set()
+    for lines in (
+        PYPROJECT["dependencies"],
+        *(PYPROJECT["optional-dependencies"][extra] for extra in USERS),
+    ):
+        for line in lines:
+            if floor := re.fullmatch(r"([\w.-]+)(?:\[.*\])?>=([\d.]+)", line):
+                floors.add(f"{floor[1]}=={floor[2]}")
+            else:
+                assert re.fullmatch(r"[\w.-]+<[\d.]+", line), line
+    listed = (ROOT / "constraints-lowest.txt").read_text("utf-8").splitlines()
+    assert listed[0].startswith("#")
+    assert listed[1:] == sorted(floors)
+
+
+def test_every_tested_version_is_allowed():
+    pinned = dict(
+        line.split("==")
+        for line in (ROOT / "constraints.txt").read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    )
+    pinned = {name_of(name): Version(version) for name, version in pinned.items()}
+    extras = PYPROJECT["optional-dependencies"].values()
+    for line in chain(PYPROJECT["dependencies"], *extras):
+        requirement = Requirement(line)
+        if requirement.name != "tonframes":
+            assert pinned[name_of(requirement.name)] in requirement.specifier, line
 
 
 def test_the_sample_is_what_its_maker_makes(tmp_path):
@@ -88,6 +209,7 @@ def test_the_wheel_holds_the_package_and_the_sample_and_nothing_else(wheel):
     assert folders == {"tonframes", f"tonframes-{wheel.name.split('-')[1]}.dist-info"}
     assert "tonframes/sample/network.json" in names
     assert "tonframes/py.typed" in names
+    assert "tonframes/__init__.pyi" in names  # the list of public names, read at import
 
 
 def test_the_sample_is_found_from_the_wheel(wheel, tmp_path):

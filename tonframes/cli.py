@@ -6,78 +6,61 @@ import argparse
 import logging
 import os
 import sys
-from importlib.metadata import version
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tonframes.addresses import to_friendly, to_raw
-from tonframes.client import Client
-from tonframes.columns import describe
-from tonframes.demo import demo
-from tonframes.errors import TonframesError
-from tonframes.fetch import (
-    DEFAULT,
-    fetch_accounts,
-    fetch_blocks,
-    fetch_transactions,
-    follow_blocks,
-    follow_transactions,
-    plan_blocks,
-    plan_transactions,
-    seqno_at,
-)
-from tonframes.service import serve_forever
-from tonframes.store import upgrade_store
-from tonframes.wire import schema
+import tonframes as tf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from tonframes.frames import Blocks
-    from tonframes.tableset import TableSet
+    import pandas as pd
 
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]  # noqa: SLF001 - has no other name
+    from tonframes.fetch.resolve import StoreOption
+    from tonframes.tableset import TableSet
 
 MORE = """\
 exit status:
-  0    done
-  1    an error, told in one line on stderr
+  0    success
+  1    an error; stderr has one line about it
   2    wrong arguments
-  130  interrupted by Ctrl-C (serve: 0); what was committed is kept
-  141  whoever was to read the output has gone
+  130  interrupted by Ctrl-C (serve: 0); what is committed to the store stays there
+  141  the reader of the output has closed the pipe
 
 environment:
   TONFRAMES_URL      the service (default: TON Center)
-  TONCENTER_API_KEY  a key, sent to TON Center alone
+  TONCENTER_API_KEY  an API key; it is sent to TON Center only
   TONFRAMES_STORE    the store (default: one per service in your cache directory)
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command and give its exit status."""
+    """Run a command and return its exit status."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     given = sys.argv[1:] if arguments is None else arguments
-    # argparse takes what begins with a hyphen for an option; so does a raw masterchain address.
-    options = _parser().parse_args([to_friendly(a) if a.startswith("-1:") else a for a in given])
-    # What the client has to say while it tries again: nobody should wait and wonder.
+    # A raw masterchain address begins with a hyphen. argparse would take it for an option.
+    options = _parser().parse_args(
+        [tf.to_friendly(text) if text.startswith("-1:") else text for text in given]
+    )
+    # The client logs why it waits and tries again.
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
     logging.getLogger("tonframes").setLevel(logging.INFO)
     try:
         options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Python flushes once more when it ends: that is to go nowhere, not to fail again.
+        # Python flushes stdout again at exit. Without this line that would fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
-    except (TonframesError, ValueError, OSError) as error:
-        told = [str(error), *getattr(error, "__notes__", ())]
-        sys.stderr.write(f"tonframes: {' '.join(' '.join(told).split())}\n")
+    except (tf.TonframesError, ValueError, OSError) as error:
+        lines = [str(error), *getattr(error, "__notes__", ())]
+        sys.stderr.write(f"tonframes: {' '.join(' '.join(lines).split())}\n")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("tonframes: interrupted; what was committed is kept\n")
+        sys.stderr.write("tonframes: interrupted; what is committed to the store stays there\n")
         return 130
     return 0
 
@@ -85,54 +68,102 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="tonframes",
-        description="Typed tables of the TON blockchain, from an index service to Parquet.",
+        description="Fetch TON blockchain data from an index service into typed Parquet tables.",
         epilog=MORE,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"tonframes {version('tonframes')}")
+    parser.add_argument("--version", action="version", version=f"tonframes {tf.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    _add_fetch(commands)
+    text = "Fetch blocks, transactions of accounts, or account states into a Parquet store."
+    fetch = commands.add_parser("fetch", help=text, description=text)
+    what = fetch.add_subparsers(required=True, metavar="WHAT")
 
-    text = "Fetch masterchain blocks, or transactions of accounts, as they come, until Ctrl-C."
+    text = (
+        "Fetch the transactions and messages of masterchain blocks and of the shard blocks that "
+        "they commit. Blocks that the store holds are not fetched again."
+    )
+    blocks = what.add_parser("blocks", help=text, description=text)
+    blocks.add_argument(
+        "seqnos",
+        metavar="FROM:TO",
+        help="masterchain seqnos without TO, as 100:150; one seqno; or two UTC times with a slash "
+        "between them, as 2026-05-28T20:26/2026-05-29",
+    )
+    blocks.add_argument(
+        "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
+    )
+    _add_service(blocks)
+    blocks.set_defaults(run=_fetch_blocks)
+
+    _add_transactions(what)
+
+    text = "Fetch the current states of accounts. The store keeps them as a snapshot."
+    accounts = what.add_parser("accounts", help=text, description=text)
+    accounts.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="a UTF-8 text file of addresses in any form, separated by white space; - is stdin",
+    )
+    accounts.add_argument("--no-boc", action="store_true", help="fetch without code and data")
+    accounts.add_argument(
+        "--max-age",
+        metavar="AGE",
+        help="use states from the store that are newer than this: 30min, 1h or 2d (default: "
+        "fetch all of them)",
+    )
+    _add_service(accounts)
+    accounts.set_defaults(run=_fetch_accounts)
+
+    text = (
+        "Fetch new masterchain blocks, or new transactions of accounts, as they appear, until "
+        "Ctrl-C."
+    )
     follow = commands.add_parser("follow", help=text, description=text)
     follow.add_argument(
         "start",
         nargs="?",
         metavar="FROM",
-        help="masterchain seqno, or moment in UTC (default: the last block)",
+        help="a masterchain seqno or a UTC time to start from (default: the last block)",
     )
     follow.add_argument(
         "--account",
         action="append",
         metavar="ADDRESS",
-        help="fetch the transactions of this account instead; may be repeated; FROM is then a "
-        "logical time or a moment in UTC (default: now)",
+        help="fetch the transactions of this account instead (repeatable; default: none); FROM is "
+        "then a logical time or a UTC time, by default now",
     )
     _add_service(follow)
     follow.set_defaults(run=_follow)
 
-    text = "Tell dtype, unit, meaning and API path of the columns of a table."
-    columns = commands.add_parser("describe", help=text, description=text)
-    columns.add_argument(
-        "table", choices=schema.TABLES, metavar="TABLE", help=", ".join(schema.TABLES)
+    text = "Print dtype, unit, meaning and API path of each column of a table."
+    table = commands.add_parser("describe", help=text, description=text)
+    table.add_argument(
+        "columns",
+        type=_columns,
+        metavar="TABLE",
+        help="transactions, messages, blocks, accounts, address_book or metadata",
     )
-    columns.set_defaults(run=_describe)
+    table.set_defaults(run=_describe)
 
-    text = "Answer the API's operations from a store, on this computer, until Ctrl-C."
+    text = "Run an index service on this computer that answers from a store, until Ctrl-C."
     service = commands.add_parser("serve", help=text, description=text)
-    service.add_argument("store", type=Path, metavar="DIR", help="a store; it is never written to")
+    service.add_argument("store", type=Path, metavar="DIR", help="the store; it is only read")
     service.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
     )
     service.add_argument(
-        "--port", type=int, default=8081, help="port to listen on; 0 is any (default: %(default)s)"
+        "--port",
+        type=int,
+        default=8081,
+        help="port to listen on; 0 picks a free one (default: %(default)s)",
     )
     service.add_argument(
         "--dialect",
         choices=("specification", "service"),
         default="specification",
-        help="answer as specified, or as deployed services do (default: %(default)s)",
+        help="answer as the specification says or as deployed services do (default: %(default)s)",
     )
     service.set_defaults(run=_serve)
 
@@ -141,86 +172,57 @@ def _parser() -> argparse.ArgumentParser:
     upgrade.add_argument("store", type=Path, metavar="DIR", help="a store")
     upgrade.set_defaults(run=_upgrade)
 
-    text = "Do the main job on made-up data, step by step; nothing leaves this computer."
+    text = "Show the main steps on made-up data. It needs no network."
     show = commands.add_parser("demo", help=text, description=text)
     show.add_argument(
         "--store",
         type=Path,
         default=Path("tonframes-demo"),
         metavar="DIR",
-        help="where to keep what it fetches (default: %(default)s)",
+        help="the store to fetch into (default: %(default)s)",
     )
-    show.set_defaults(run=lambda options: demo(options.store))
+    show.set_defaults(run=_demo)
     return parser
 
 
-def _add_fetch(commands: Subparsers) -> None:
-    text = "Fetch into a Parquet store what it lacks."
-    fetch = commands.add_parser("fetch", help=text, description=text)
-    what = fetch.add_subparsers(required=True, metavar="WHAT")
-
-    text = "Transactions and messages of masterchain blocks, and of the shards' blocks they commit."
-    blocks = what.add_parser("blocks", help=text, description=text)
-    blocks.add_argument(
-        "seqnos",
-        metavar="FROM:TO",
-        help="masterchain seqnos, TO not included; a single one; or moments in UTC with a slash "
-        "between them, 2026-05-28T20:26/2026-05-29",
+def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = (
+        "Fetch all transactions and messages of accounts between two times. Those that the store "
+        "holds are not fetched again."
     )
-    _add_dry(blocks)
-    _add_service(blocks)
-    blocks.set_defaults(run=_fetch_blocks)
-
-    text = "All transactions of accounts between two moments."
     transactions = what.add_parser("transactions", help=text, description=text)
-    transactions.add_argument("accounts", nargs="*", metavar="ADDRESS", help="in any form")
+    transactions.add_argument(
+        "accounts", nargs="*", metavar="ADDRESS", help="addresses of accounts in any form"
+    )
     transactions.add_argument(
         "--file",
         type=Path,
-        help="read addresses from here too, with white space between them; - is stdin "
-        "(default: none)",
+        help="a UTF-8 text file of more addresses, separated by white space; - is stdin (default: "
+        "none)",
     )
     transactions.add_argument(
         "--since",
-        metavar="A",
-        help="moment in UTC, 2026-04-01 or 2026-04-01T20:26, or logical time "
+        metavar="FROM",
+        help="a UTC time, as 2026-04-01 or 2026-04-01T20:26, or a logical time to start from "
         "(default: the first transaction)",
     )
     transactions.add_argument(
-        "--until", metavar="B", help="the same, not included (default: the last transaction)"
+        "--until",
+        metavar="TO",
+        help="a UTC time or a logical time to stop before (default: the last transaction)",
     )
-    _add_dry(transactions)
+    transactions.add_argument(
+        "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
+    )
     _add_service(transactions)
     transactions.set_defaults(run=_fetch_transactions)
-
-    text = "Present states of accounts; each is kept as a snapshot."
-    accounts = what.add_parser("accounts", help=text, description=text)
-    accounts.add_argument(
-        "file",
-        type=Path,
-        metavar="FILE",
-        help="addresses in any form, with white space between them, in UTF-8; - is stdin",
-    )
-    accounts.add_argument("--no-boc", action="store_true", help="leave out code and data")
-    accounts.add_argument(
-        "--max-age",
-        metavar="AGE",
-        help="take states younger than this from the store, as 30min, 1h or 2d (default: ask "
-        "for all of them)",
-    )
-    _add_service(accounts)
-    accounts.set_defaults(run=_fetch_accounts)
-
-
-def _add_dry(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--dry", action="store_true", help="only say what it would cost")
 
 
 def _add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
         type=Path,
-        default=DEFAULT,
+        default=argparse.SUPPRESS,
         metavar="DIR",
         help="the store (default: TONFRAMES_STORE, or one per service in your cache directory)",
     )
@@ -229,57 +231,67 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
         "--rps",
         type=float,
         metavar="R",
-        help="requests per second at most (default: 1 of TON Center, 10 with a key; no limit of "
-        "other services)",
+        help="maximum of requests per second (default: 1 for TON Center, 10 with an API key; "
+        "unlimited for other services)",
     )
 
 
-def _client(options: argparse.Namespace) -> Client:
-    return Client(options.url, requests_per_second=options.rps)
+def _client(options: argparse.Namespace) -> tf.Client:
+    return tf.Client(options.url, requests_per_second=options.rps)
+
+
+def _store(options: argparse.Namespace) -> StoreOption:
+    from tonframes.fetch import DEFAULT
+
+    return getattr(options, "store", DEFAULT)
 
 
 def _fetch_blocks(options: argparse.Namespace) -> None:
+    from tonframes.fetch.time import resolve_seqnos
+
+    store = _store(options)
     with _client(options) as client:
-        seqnos = _seqnos(options.seqnos, client)
-        plan = plan_blocks(seqnos, client=client, store=options.store)
+        (seqnos,) = resolve_seqnos(options.seqnos, client)
+        plan = tf.plan_blocks(seqnos, client=client, store=store)
         if options.dry:
             print(plan)
             return
         sys.stderr.write(f"{plan}\n")
-        print(_card(fetch_blocks(seqnos, client=client, store=options.store)))
+        print(_card(tf.fetch_blocks(seqnos, client=client, store=store)))
 
 
 def _fetch_transactions(options: argparse.Namespace) -> None:
     accounts = [*options.accounts, *(_addresses(options.file) if options.file else ())]
     if not accounts:
         raise ValueError("no address: name some, or a --file of them")
-    since, until, store = _bound(options.since), _bound(options.until), options.store
+    since, until, store = _bound(options.since), _bound(options.until), _store(options)
     with _client(options) as client:
-        plan = plan_transactions(accounts, since=since, until=until, client=client, store=store)
+        plan = tf.plan_transactions(accounts, since=since, until=until, client=client, store=store)
         if options.dry:
             print(plan)
             return
         sys.stderr.write(f"{plan}\n")
-        history = fetch_transactions(accounts, since=since, until=until, client=client, store=store)
+        history = tf.fetch_transactions(
+            accounts, since=since, until=until, client=client, store=store
+        )
         print(_card(history))
 
 
 def _bound(text: str | None) -> str | int | None:
-    """Return a logical time as an int, and a moment as it is."""
+    """Return a logical time as an int, and a UTC time as it is."""
     return int(text) if text is not None and text.isdecimal() else text
 
 
 def _follow(options: argparse.Namespace) -> None:
     with _client(options) as client:
-        following: Iterator[Blocks]
+        following: Iterator[tf.Blocks]
         if options.account:
             since = _bound(options.start)
-            following = follow_transactions(
-                options.account, since=since, client=client, store=options.store
+            following = tf.follow_transactions(
+                options.account, since=since, client=client, store=_store(options)
             )
         else:
-            start = None if options.start is None else _seqno(options.start, client)
-            following = follow_blocks(start, client=client, store=options.store)
+            following = tf.follow_blocks(options.start, client=client, store=_store(options))
         for blocks in following:
             print(_card(blocks).partition("\n")[0], flush=True)
 
@@ -287,34 +299,42 @@ def _follow(options: argparse.Namespace) -> None:
 def _fetch_accounts(options: argparse.Namespace) -> None:
     addresses = list(_addresses(options.file))
     with _client(options) as client:
-        accounts = fetch_accounts(
+        accounts = tf.fetch_accounts(
             addresses,
             include_boc=not options.no_boc,
             max_age=options.max_age,
             client=client,
-            store=options.store,
+            store=_store(options),
         )
     print(_card(accounts))
 
 
 def _addresses(file: Path) -> Iterator[str]:
-    """Read addresses, and name the line of one that is none."""
+    """Read addresses. An error names the line of a wrong one."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{file} is not UTF-8: {error}") from None
     if not text.strip("\ufeff \t\r\n"):
-        raise ValueError(f"{file} holds no address")
+        raise ValueError(f"{file} contains no address")
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
         for address in line.split():
             try:
-                yield to_raw(address)
+                yield tf.to_raw(address)
             except ValueError as error:
                 raise ValueError(f"{file}, line {number}: {error}") from None
 
 
+def _columns(table: str) -> pd.DataFrame:
+    """Look up the columns of a table. A wrong name is a wrong argument."""
+    try:
+        return tf.describe(table)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
 def _describe(options: argparse.Namespace) -> None:
-    columns = describe(options.table)
+    columns: pd.DataFrame = options.columns
     rows = [list(columns), *columns.astype(str).to_numpy().tolist()]
     widths = [max(map(len, cells)) for cells in zip(*rows, strict=True)]
     for row in rows:
@@ -322,40 +342,26 @@ def _describe(options: argparse.Namespace) -> None:
 
 
 def _card(tables: TableSet) -> str:
-    """Say what there is, without the brackets that Python puts around it."""
+    """Return the summary of tables without the angle brackets of its repr."""
     return repr(tables)[1:-1]
 
 
 def _serve(options: argparse.Namespace) -> None:
+    from tonframes.service import serve_forever
+
     serve_forever(options.store, host=options.host, port=options.port, dialect=options.dialect)
 
 
+def _demo(options: argparse.Namespace) -> None:
+    from tonframes.demo import demo
+
+    demo(options.store)
+
+
 def _upgrade(options: argparse.Namespace) -> None:
-    rewritten = upgrade_store(options.store)
+    from tonframes.wire.schema import VERSION
+
+    rewritten = tf.upgrade_store(options.store)
     for file in rewritten:
         print(f"rewrote {file}")
-    print(
-        f"{len(rewritten)} files rewritten; {options.store} has version {schema.VERSION} of the "
-        "columns"
-    )
-
-
-def _seqnos(text: str, client: Client) -> range:
-    """Read `100:150`, `100`, or moments with a slash between them, as ISO 8601 has it."""
-    # A moment has colons of its own, and a hyphen, which seqnos have not.
-    start, separator, stop = text.partition("/" if "/" in text or "-" in text else ":")
-    if not separator:
-        seqno = _seqno(text, client)
-        return range(seqno, seqno + 1)
-    if not start or not stop:
-        raise ValueError(f"{text!r} is not like 100:150, 100, or 2026-05-28/2026-05-29")
-    seqnos = range(_seqno(start, client), _seqno(stop, client))
-    if not seqnos:
-        raise ValueError(
-            f"{text!r} is empty: nothing is from {seqnos.start} on and before {seqnos.stop}"
-        )
-    return seqnos
-
-
-def _seqno(text: str, client: Client) -> int:
-    return int(text) if text.isdecimal() else seqno_at(text, client=client)
+    print(f"{len(rewritten)} files rewritten; {options.store} has version {VERSION} of the columns")

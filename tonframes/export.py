@@ -75,8 +75,10 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
     """
     file = Path(path)
     table = _without_formulas(_table(frame))
+    # pyarrow 21 to 23 write the header once more for a batch without rows.
+    batches = [batch for batch in table.to_batches() if batch.num_rows]
     with replacing(file) as sink:
-        csv.write_csv(table, sink)
+        csv.write_csv(pa.Table.from_batches(batches, table.schema), sink)
 
 
 def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:

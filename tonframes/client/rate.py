@@ -12,10 +12,10 @@ from threading import Event, Lock
 SLICE = 0.2
 #: Requests are spaced this much wider than the limit requires, because two requests may arrive
 #: closer together than they were sent.
-MARGIN = 1.03
-#: A turn that comes late by up to so many seconds, because its thread woke up late, does not delay
-#: the turns after it.
-LATE = 0.05
+MARGIN = 1.04
+#: Turns that come late by up to so many seconds, because a thread woke up late or had nothing to
+#: send, do not delay those after them: these come closer together, by at most this factor.
+LATE, CLOSER = 1.0, 2.0
 #: Repeated answers of 429 widen the spacing to at most this many times that of the limit.
 SLOWEST = 8.0
 
@@ -88,7 +88,7 @@ class Rate:
         # As many as are allowed in a second, or 1 if that is not even one.
         self._sent: deque[float] = deque(maxlen=max(1, min(int(rate), 10_000)) if rate < inf else 1)
         self._slowness = 1.0
-        self._next = self._resumes = clock.now()
+        self._due = self._next = self._resumes = clock.now()
         self._turn = Lock()
         self._state = Lock()
 
@@ -101,7 +101,9 @@ class Rate:
             while (left := max(self._next, self._resumes, self._allowed()) - self._clock.now()) > 0:
                 self._clock.sleep(left)
             now = self._clock.now()
-            self._next = max(self._next, now - LATE) + self._spacing * self._slowness
+            spacing = self._spacing * self._slowness
+            self._due = max(self._due, now - LATE) + spacing
+            self._next = max(self._due, now + spacing / CLOSER)
             self._sent.append(now)
         return now - came
 

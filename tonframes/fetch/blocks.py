@@ -21,9 +21,9 @@ from tonframes.fetch.resolve import (
     Seqnos,
     StoreOption,
     resolve_client,
-    resolve_seqnos,
     resolve_store,
 )
+from tonframes.fetch.time import resolve_seqnos
 from tonframes.fetch.windows import knows_windows, read_windows
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
@@ -45,6 +45,9 @@ LARGEST = 20_000
 #: And this many seconds after its start, to limit the work that an interruption loses.
 OLDEST = 30.0
 
+#: Seconds for a request after one has failed for good.
+HURRY = 1.0
+
 
 def fetch_blocks(
     seqnos: Seqnos,
@@ -63,9 +66,11 @@ def fetch_blocks(
     Parameters
     ----------
     seqnos
-        Masterchain seqnos.
+        Masterchain seqnos, or a single one; or text, as on the command line: `100:150` (without
+        150), `100`, or two moments with a slash between them, `2026-05-28T20:26/2026-05-29`.
     client
-        The client to use; None is `Client()`. "offline" reads the store and opens no socket.
+        The client to use, or the URL of a service; None is `Client()`. "offline" reads the store
+        and opens no socket.
     store
         Folder of the store; by default one in the user's cache directory, None for no store.
         Damaged files in it are set aside with a warning, and fetched again.
@@ -99,8 +104,8 @@ def fetch_blocks(
     >>> blocks.seqnos
     (range(90000000, 90000003),)
     """
-    wanted = resolve_seqnos(seqnos)
     with resolve_client(client) as (online, service):
+        wanted = resolve_seqnos(seqnos, online)
         target = resolve_store(store, service)
         if online is None:
             return _held(target, wanted)
@@ -182,8 +187,8 @@ def _fetch_run(
 
 
 def _rescued(part: Unproven) -> Iterator[Proven]:
-    """Prove what was fetched before an error, if the service still answers."""
-    with suppress(TonframesError):
+    """Prove what came before an error, if the service still answers that much, and soon."""
+    with suppress(TonframesError), part.client.hurried(HURRY):
         yield from part.prove([])
 
 

@@ -7,23 +7,22 @@ cut short is noticed, and read again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
+import msgspec
 
 from tonframes.errors import DecodeError, shorten
 from tonframes.fetch.intervals import Header
 from tonframes.fetch.proof import MASTERCHAIN, Shard, Tips, links
-from tonframes.store import within
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    import pyarrow as pa
 
     from tonframes.wire.pages import Page
-    from tonframes.wire.tables import Tables
 
 #: Pages of a slice of time, by the density of the first page. A slice is read page after page, as
 #: blocks of one second come in no order; several are read at the same time.
@@ -36,10 +35,10 @@ Key = tuple[Shard, int]
 
 @dataclass(frozen=True, slots=True)
 class BlockPage:
-    """A page of blocks: what their headers say, and their rows as a table."""
+    """A page of blocks, and what their headers say, in the same order."""
 
     headers: Sequence[Header]
-    tables: Tables
+    page: Page
 
 
 def reading(first: int, last: int) -> Callable[[bytes], BlockPage]:
@@ -50,25 +49,45 @@ def reading(first: int, last: int) -> Callable[[bytes], BlockPage]:
 
     def parse(content: bytes) -> BlockPage:
         page = pages.read(schema.BLOCKS_ANSWER, content)
+        if page.answer.blocks is None:
+            raise DecodeError("$", 'an object with "blocks"', "one without")
+        pages.check_doubles([page])
+        page = _with_rows(page, {_key(row): row for row in page.answer.blocks}.values())
         headers = list(_headers(page))
         for i, header in enumerate(headers):
             if not first <= header.utime <= last:
                 path = f"$.blocks[{i}].gen_utime"
                 raise DecodeError(path, f"{first} to {last}, as asked", shorten(header.utime))
-        return BlockPage(headers, pages.blocks_tables([page]))
+        return BlockPage(headers, page)
 
     return parse
 
 
 def _headers(page: Page) -> Iterator[Header]:
-    if page.answer.blocks is None:
-        raise DecodeError("$", 'an object with "blocks"', "one without")
     of_key = links([page])
-    for row, link in zip(page.answer.blocks, of_key.values(), strict=False):
+    for row, link in zip(page.answer.blocks, of_key.values(), strict=True):
         times = (row.gen_utime, row.start_lt, row.end_lt)
         if None in times:
             raise DecodeError("$.blocks", "times and logical times", "a block without")
         yield Header(link, row.masterchain_block_ref.seqno, *map(int, times))
+
+
+def _with_rows(page: Page, rows: Iterable[Any]) -> Page:
+    """Return a page with these blocks only."""
+    return replace(page, answer=msgspec.structs.replace(page.answer, blocks=list(rows)))
+
+
+def _key(row: Any) -> tuple[Any, ...]:
+    return row.workchain, row.shard, row.seqno
+
+
+@dataclass(frozen=True, slots=True)
+class BlockRows:
+    """Rows of blocks, and which masterchain blocks commit them; their table once it was made."""
+
+    seqnos: range
+    page: Page
+    table: pa.Table | None = None
 
 
 @dataclass(slots=True)
@@ -115,7 +134,7 @@ class Headers:
     last: int
     attempts: int
     by_mc: dict[int, list[Header]] = field(default_factory=dict)
-    tables: list[tuple[range, Tables]] = field(default_factory=list)
+    rows: list[BlockRows] = field(default_factory=list)
     failed: str = ""
 
     def __post_init__(self) -> None:
@@ -196,9 +215,13 @@ class Headers:
                 self._next = part.end + 1
         part.next = following
         for page in came:
-            if new := [header for header in page.headers if self._add(header)]:
-                seqnos = [header.mc_seqno for header in new]
-                self.tables.append((range(min(seqnos), max(seqnos) + 1), page.tables))
+            of_page = zip(page.headers, page.page.answer.blocks, strict=True)
+            new = [(header, row) for header, row in of_page if self._add(header)]
+            if new:
+                # Those of the last second of a page come again with the next one.
+                rest = _with_rows(page.page, [row for _, row in new])
+                seqnos = [header.mc_seqno for header, _ in new]
+                self.rows.append(BlockRows(range(min(seqnos), max(seqnos) + 1), rest))
         self._repairs = [part for part in self._repairs if not part.done]
         while self._slices and self._slices[0].done:
             self.known_until = self._slices.pop(0).end
@@ -281,27 +304,16 @@ class Headers:
                 if header.key in self._followed:
                     del self._known[header.key]
                     self._followed.discard(header.key)
-        self.tables = [(seqnos, tables) for seqnos, tables in self.tables if seqnos.stop > start]
+        self.rows = [rows for rows in self.rows if rows.seqnos.stop > start]
 
 
-def tables_of(read: Sequence[tuple[range, Tables]], run: range) -> pa.Table:
-    """Return the blocks that some masterchain blocks commit, each once.
-
-    Raises
-    ------
-    DecodeError
-        Two pages say something else of one block.
-    """
-    rows = pa.concat_tables(
-        [within(tables["blocks"], [run]) for seqnos, tables in read if seqnos.start < run.stop]
-    )
-    keys = ["workchain", "shard", "seqno"]
-    rows = rows.sort_by([(key, "ascending") for key in keys]).combine_chunks()
-    if len(rows) < 2:  # noqa: PLR2004 - one block is no other
-        return rows
-    this, last = rows.slice(1), rows.slice(0, len(rows) - 1)
-    same = [pc.equal(this[key], last[key]) for key in keys]
-    twice = pc.and_(pc.and_(same[0], same[1]), same[2]).combine_chunks()
-    if not this.filter(twice).equals(last.filter(twice)):
-        raise DecodeError("$.blocks", "what another page says of the same block", "another content")
-    return rows.filter(pa.concat_arrays([pa.array([True]), pc.invert(twice)]))
+def decoded(read: Sequence[BlockRows]) -> Iterator[BlockRows]:
+    """Yield rows with their table: those that have none are decoded at once, which is faster."""
+    undecoded = [rows for rows in read if rows.table is None]
+    yield from (rows for rows in read if rows.table is not None)
+    if undecoded:
+        table = pages.blocks_tables([rows.page for rows in undecoded])["blocks"]
+        starts, stops = zip(
+            *((rows.seqnos.start, rows.seqnos.stop) for rows in undecoded), strict=True
+        )
+        yield BlockRows(range(min(starts), max(stops)), undecoded[0].page, table)

@@ -18,9 +18,9 @@ from tonframes.fetch.resolve import (
     Seqnos,
     StoreOption,
     resolve_client,
-    resolve_seqnos,
     resolve_store,
 )
+from tonframes.fetch.time import resolve_seqnos
 from tonframes.seqnos import spell, subtract
 from tonframes.store import SPAN
 
@@ -143,7 +143,7 @@ def plan_blocks(
     {'windows': 0.6, 'masterchain blocks': 20.2}
     """
     with resolve_client(client) as (online, service):
-        wanted = resolve_seqnos(seqnos)
+        wanted = resolve_seqnos(seqnos, online)
         target = resolve_store(store, service)
         missing = wanted if target is None else target.gaps(wanted)
         density = measure(online, missing) if missing and online else UNMEASURED

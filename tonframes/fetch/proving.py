@@ -79,7 +79,7 @@ class Unproven:
     """
 
     def __init__(self, client: Client, start: int, before: Tips | None = None) -> None:
-        self._client = client
+        self.client = client
         self._start = self._stop = start
         self._before = before
         self._links: dict[int, list[Link] | None] = {}
@@ -123,7 +123,7 @@ class Unproven:
 
     def _replace(self, seqnos: range) -> None:
         """Fetch some of the masterchain blocks again."""
-        fresh = [fetch_block(self._client, seqno) for seqno in seqnos]
+        fresh = [fetch_block(self.client, seqno) for seqno in seqnos]
         self._decode()
         others = subtract([range(self._start, self._stop)], [seqnos])
         self._batches = [_rows_of(batch, others) for batch in self._batches]
@@ -144,7 +144,7 @@ class Unproven:
                 tables = in_order(concat(self._batches))
                 yield Proven(range(self._start, self._stop), tables, self._proof)
                 return
-            wait_before(self._client, attempt)
+            wait_before(self.client, attempt)
             try:
                 self._replace(fault.seqnos)
             except IncompleteError:
@@ -157,7 +157,7 @@ class Unproven:
         if narrowed:
             failures.append(
                 IncompleteError(
-                    f"masterchain block {spell([fault.seqnos])} from {self._client.base_url}: "
+                    f"masterchain block {spell([fault.seqnos])} from {self.client.base_url}: "
                     f"{fault.reason}, in every attempt; nothing of it was kept: try again "
                     "later, or another service",
                     missing=[fault.seqnos],
@@ -171,7 +171,7 @@ class Unproven:
     def _split_off(self, seqnos: range) -> Unproven:
         """Return some of the masterchain blocks, to be proven separately."""
         self._decode()
-        part = Unproven(self._client, seqnos.start)
+        part = Unproven(self.client, seqnos.start)
         part._stop = seqnos.stop
         part._links = {seqno: self._links[seqno] for seqno in seqnos}
         part._batches = [_rows_of(batch, (seqnos,)) for batch in self._batches]
@@ -219,25 +219,25 @@ class Unproven:
         if stretch is not None and stretch.after is not None:
             compare(tips, stretch.after)
         elif stretch is None or unfollowed(tips, stretch.later()):
-            compare(tips, fetch_state(self._client, self._stop - 1).tips)
+            compare(tips, fetch_state(self.client, self._stop - 1).tips)
 
     def _start_of_chain(self) -> tuple[int, Tips]:
         """Return the first block to prove, and the tips before it."""
         if self._start == 1:  # there is no block before it
             self._proof = "chain, but for the first block"
-            return 2, fetch_state(self._client, 1).tips
+            return 2, fetch_state(self.client, 1).tips
         if self._before is None:
             try:
-                self._before = fetch_state(self._client, self._start - 1).tips
+                self._before = fetch_state(self.client, self._start - 1).tips
             except RequestError as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
-                first = masterchain_info(self._client).first
+                first = masterchain_info(self.client).first
                 if first is None or first.seqno != self._start:
                     raise
                 # There is nothing to compare the service's first block with.
                 self._proof = "chain, but for the first block"
-                return self._start + 1, fetch_state(self._client, self._start).tips
+                return self._start + 1, fetch_state(self.client, self._start).tips
         return self._start, self._before
 
     def _suspects(self, shard: Shard, seqno: int) -> range:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes.errors import DecodeError, shorten
 from tonframes.fetch.intervals import Interval, cut, rest
-from tonframes.fetch.proof import Shard
+from tonframes.fetch.proof import Shard, prefix_of
 from tonframes.store import within
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import concat
@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
     from tonframes.fetch.headers import Key
     from tonframes.fetch.intervals import Header
+    from tonframes.wire.pages import Page
     from tonframes.wire.tables import Tables
 
-_BLOCK = ["block_workchain", "block_shard", "block_seqno", "mc_block_seqno", "hash"]
+#: Rows of a page that is decoded into tables when it comes.
+MANY = 250
 
 
 @dataclass(slots=True)
@@ -38,6 +40,9 @@ class RowPage:
     ----------
     count
         Rows of the answer.
+    tables
+        The rows as tables; None for a few rows that are not decoded yet: decoding many at once
+        is faster.
     hashes
         The transactions by their blocks.
     seqnos
@@ -45,7 +50,8 @@ class RowPage:
     """
 
     count: int
-    tables: Tables
+    page: Page | None
+    tables: Tables | None
     hashes: Mapping[Key, Sequence[str]]
     seqnos: range
 
@@ -60,25 +66,43 @@ def reading(start: int, end: int) -> Callable[[bytes], RowPage]:
         page = pages.read(schema.BLOCKS_ANSWER, content)
         if page.answer.transactions is None:
             raise DecodeError("$", 'an object with "transactions"', "one without")
-        tables = pages.blocks_tables([page])
-        transactions = tables["transactions"]
-        ends = pc.min_max(transactions["lt"]).as_py()
-        if len(transactions) and not start <= ends["min"] <= ends["max"] <= end:
-            found = ends["min"] if ends["min"] < start else ends["max"]
-            raise DecodeError("$.transactions", f"lt from {start} to {end}", shorten(found))
-        return _page(len(page.answer.transactions), tables)
+        rows = page.answer.transactions
+        for i, row in enumerate(rows):
+            if not start <= int(row.lt) <= end:
+                path = f"$.transactions[{i}].lt"
+                raise DecodeError(path, f"{start} to {end}, as asked", shorten(row.lt))
+        pages.check_doubles([page])
+        tables = pages.blocks_tables([page]) if len(rows) >= MANY else None
+        kept = page if tables is None else None
+        seqnos = [row.mc_block_seqno for row in rows]
+        run = range(min(seqnos), max(seqnos) + 1) if seqnos else range(0)
+        return RowPage(len(rows), kept, tables, _by_block(rows), run)
 
     return parse
 
 
-def _page(count: int, tables: Tables) -> RowPage:
-    hashes: dict[Key, list[str]] = defaultdict(list)
-    columns = (tables["transactions"][name].to_pylist() for name in _BLOCK)
-    first, last = 2**63, -1
-    for workchain, shard, seqno, mc_seqno, tx_hash in zip(*columns, strict=True):
-        hashes[Shard(workchain, shard % 2**64), seqno].append(tx_hash)
-        first, last = min(first, mc_seqno), max(last, mc_seqno)
-    return RowPage(count, tables, dict(hashes), range(first, last + 1))
+def _by_block(rows: Sequence[Any]) -> dict[Key, list[str]]:
+    hashes: dict[tuple[int, str, int], list[str]] = defaultdict(list)
+    for row in rows:
+        ref = row.block_ref
+        hashes[ref.workchain, ref.shard, ref.seqno].append(row.hash)
+    return {
+        (Shard(workchain, prefix_of(shard)), seqno): found
+        for (workchain, shard, seqno), found in hashes.items()
+    }
+
+
+def decoded(read: Sequence[RowPage]) -> Iterator[RowPage]:
+    """Yield pages with their tables; those without are decoded at once, unless a row is twice."""
+    yield from (page for page in read if page.tables is not None)
+    undecoded = [page for page in read if page.page is not None]
+    hashes = [tx_hash for page in undecoded for found in page.hashes.values() for tx_hash in found]
+    groups = [undecoded] if len(set(hashes)) == len(hashes) else [[page] for page in undecoded]
+    for group in filter(None, groups):
+        tables = pages.blocks_tables([page.page for page in group if page.page is not None])
+        starts, stops = zip(*((page.seqnos.start, page.seqnos.stop) for page in group), strict=True)
+        count = sum(page.count for page in group)
+        yield RowPage(count, None, tables, {}, range(min(starts), max(stops)))
 
 
 @dataclass(slots=True)
@@ -311,7 +335,7 @@ def tables_of(read: Sequence[RowPage], run: range, asked: range) -> Tables:
     parts: list[Tables] = []
     taken = pa.array([], pa.string())
     for page in read:
-        if page.seqnos.start >= run.stop or page.seqnos.stop <= run.start:
+        if page.tables is None or page.seqnos.start >= run.stop or page.seqnos.stop <= run.start:
             continue
         part = {
             name: within(page.tables[name], [run]).combine_chunks()
@@ -325,7 +349,7 @@ def tables_of(read: Sequence[RowPage], run: range, asked: range) -> Tables:
             again = pc.is_in(part["messages"]["tx_hash"], value_set=taken)
             part["messages"] = part["messages"].filter(pc.invert(again))
         taken = pa.concat_arrays([taken, hashes.filter(pc.invert(twice))])
-        part["address_book"] = _entries(page, asked)
+        part["address_book"] = _entries(page.tables, page.seqnos, asked)
         parts.append(part)
     return concat(parts)
 
@@ -345,12 +369,12 @@ def _check_same(parts: Sequence[Tables], part: Tables, hashes: pa.Array) -> None
             raise DecodeError(f"$.{name}", "what another page says of the same", "another content")
 
 
-def _entries(page: RowPage, asked: range) -> pa.Table:
+def _entries(tables: Tables, seqnos: range, asked: range) -> pa.Table:
     """Return the entries of the address book, but for those of neighbouring blocks alone."""
-    book = page.tables["address_book"]
-    if page.seqnos.start >= asked.start and page.seqnos.stop <= asked.stop:
+    book = tables["address_book"]
+    if seqnos.start >= asked.start and seqnos.stop <= asked.stop:
         return book
-    kept = {name: within(page.tables[name], [asked]) for name in ("transactions", "messages")}
+    kept = {name: within(tables[name], [asked]) for name in ("transactions", "messages")}
     columns = [
         kept["transactions"]["account"],
         kept["messages"]["source"],

@@ -16,33 +16,36 @@ from threading import Condition
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from weakref import WeakSet
 
+import pyarrow as pa
+
 from tonframes.client import LAST_LT, MOST_ROWS, TooManyRowsError, UnknownOperationError
-from tonframes.errors import DecodeError, RequestError, TonframesError
+from tonframes.errors import DecodeError, RequestError
 from tonframes.fetch import headers, rows
 from tonframes.fetch.block import fetch_state, wait_before
 from tonframes.fetch.crew import Crew
 from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proving import Stretch
 from tonframes.seqnos import SPAN
+from tonframes.store import within
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tonframes.client import Client
     from tonframes.fetch.block import State
-    from tonframes.fetch.headers import BlockPage, Slice
-    from tonframes.fetch.intervals import Header
+    from tonframes.fetch.headers import BlockPage, BlockRows, Slice
     from tonframes.fetch.proof import Link, Tips
-    from tonframes.fetch.rows import Rows
-    from tonframes.wire.tables import Tables
+    from tonframes.fetch.rows import RowPage, Rows
 
 P = TypeVar("P")
 P_co = TypeVar("P_co", covariant=True)
 
 #: How often what does not come, though it should, is asked for.
 ATTEMPTS = 8
-#: Pages that may be held beside those under way, until what lies before them has come.
-HELD = 16
+#: Rows that may be held beside those under way, until what lies before them has come.
+HELD = 16_000
+#: Seconds after which what is whole is given, though it is little.
+SOONEST = 1.0
 #: Seconds between looks at whether Ctrl-C was pressed.
 LOOK = 0.2
 
@@ -161,23 +164,27 @@ class _Windows:
         self._crew = Crew()
         self._changed = Condition()
         self._under_way = 0
+        self._given = time.monotonic()
         self._over = False
-        self._error: TonframesError | None = None
+        self._error: BaseException | None = None
 
     def stretches(self) -> Iterator[Stretch]:
         """Yield what is whole, in order."""
         while self._position < self._run.stop:
             with self._changed:
                 self._start()
-                while not (found := self._next_whole()) and not self._over and self._under_way:
+                while not self._is_enough(found := self._next_whole()):
                     self._changed.wait(LOOK)
                     self._start()
-                held = list(self._blocks.tables), list(self._transactions.pages)
-                links = self._blocks.by_mc
+                read = self._blocks.rows, self._transactions.pages
+                self._blocks.rows, self._transactions.pages = [], []
             if not found:
                 break
-            yield self._stretch(found, *held, links)
+            blocks, pages = list(headers.decoded(read[0])), list(rows.decoded(read[1]))
+            yield self._stretch(found, blocks, pages)
             with self._changed:
+                self._blocks.rows += blocks
+                self._transactions.pages += pages
                 self._forget(found.stop)
         if self._error is not None and self._position < self._run.stop:
             raise self._error
@@ -197,17 +204,34 @@ class _Windows:
             self._transactions.has(header) for header in self._blocks.by_mc.get(self._whole, ())
         ):
             self._whole += 1
-        return range(self._position, min(self._whole, (self._position // SPAN + 1) * SPAN))
+        return range(self._position, min(self._whole, self._end_of_file))
+
+    def _is_enough(self, found: range) -> bool:
+        """Return whether what is whole is enough to make tables of it, or all there is."""
+        if self._over or not self._under_way or found.stop in (self._run.stop, self._end_of_file):
+            return True
+        if not found:
+            return False
+        if time.monotonic() >= self._given + SOONEST:
+            return True
+        headers = (header for seqno in found for header in self._blocks.by_mc[seqno])
+        return sum(header.link.transactions for header in headers) >= MOST_ROWS
+
+    @property
+    def _end_of_file(self) -> int:
+        return (self._position // SPAN + 1) * SPAN
 
     def _stretch(
         self,
         seqnos: range,
-        blocks: Sequence[tuple[range, Tables]],
-        pages: Sequence[rows.RowPage],
-        by_mc: dict[int, list[Header]],
+        blocks: Sequence[BlockRows],
+        pages: Sequence[RowPage],
     ) -> Stretch:
         tables = rows.tables_of(pages, seqnos, self._run)
-        tables["blocks"] = headers.tables_of(blocks, seqnos)
+        tables["blocks"] = pa.concat_tables(
+            [within(part.table, [seqnos]) for part in blocks if part.table is not None]
+        )
+        by_mc = self._blocks.by_mc
         links = {seqno: [header.link for header in by_mc[seqno]] for seqno in seqnos}
         return Stretch(
             seqnos,
@@ -229,6 +253,7 @@ class _Windows:
             header for seqno in range(self._position, start) for header in self._blocks.by_mc[seqno]
         ]
         self._position = start
+        self._given = time.monotonic()
         self._transactions.forget(start, past)
         self._blocks.forget(start)
 
@@ -254,7 +279,7 @@ class _Windows:
         if wanted := self._repair_of_rows():
             return partial(self._read_rows, wanted)
         limit = self._client.page_limit.rows
-        if self._under_way and self._transactions.held > (self._client.in_flight + HELD) * limit:
+        if self._under_way and self._transactions.held > self._client.in_flight * limit + HELD:
             return None
         wanted = self._transactions.next()
         if wanted is None:
@@ -294,7 +319,7 @@ class _Windows:
             self._end(None)
         except RequestError as error:
             self._end(error if error.retryable else None)
-        except TonframesError as error:
+        except BaseException as error:  # noqa: BLE001 - raised where the blocks are taken
             self._end(error)
         with self._changed:
             self._under_way -= 1
@@ -303,7 +328,7 @@ class _Windows:
             self._start()
             self._changed.notify_all()
 
-    def _end(self, error: TonframesError | None) -> None:
+    def _end(self, error: BaseException | None) -> None:
         with self._changed:
             self._over = True
             self._error = self._error or error

@@ -1,4 +1,4 @@
-"""What requests ask for, and the errors that refuse it: as specified, or as deployed services do."""
+"""What requests ask for, and how it is refused: as specified, or as deployed services do."""
 
 from __future__ import annotations
 

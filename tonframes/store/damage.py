@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tonframes.atomic import sync
-from tonframes.store.files import FOLDERS, Damaged, Footer, HeldFile
+from tonframes.store.files import Damaged, Footer, HeldFile, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -58,7 +58,7 @@ def find_fault(file: HeldFile) -> Damaged | None:
         for name in check(file).tables:
             if name != file.path.parent.name:
                 other = file.path.parent.parent / name / file.path.name
-                check(replace(file, path=other, table=FOLDERS[name]))
+                check(replace(file, path=other, table=table_of(name)))
     except Damaged as damaged:
         return damaged
     return None

@@ -30,16 +30,11 @@ if TYPE_CHECKING:
 
     from tonframes.wire.record import Table
 
-#: The folders of a store, and the tables whose rows are in their files. Transactions of accounts
-#: have folders of their own: a transaction may be in both, and in each of them only once.
-FOLDERS = schema.TABLES | {
-    "account_messages": schema.MESSAGES,
-    "histories": schema.HISTORIES,
-    "account_transactions": schema.TRANSACTIONS,
-}
-
-#: The folders of one commit of histories, in the order in which they are written.
+#: The folders of one commit of histories, in the order in which they are written. A transaction
+#: may be in `transactions` too, and in each of the two folders only once.
 HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
+#: All folders with tables.
+FOLDERS = (*schema.TABLES, *HISTORY_FOLDERS)
 
 _KEY = b"tonframes"
 _UNSEALED = "0" * 64
@@ -48,6 +43,12 @@ _SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
 _SLICE = 2**20
 #: A Parquet file ends with the length of its metadata and this.
 _MAGIC, _END = b"PAR1", 8
+
+
+def table_of(folder: str) -> Table:
+    """Return the table whose rows are in the files of a folder."""
+    name = folder.removeprefix("account_")
+    return schema.HISTORIES if name == schema.HISTORIES.name else schema.TABLES[name]
 
 
 class Damaged(StoreError):  # noqa: N818 - a state of a file, told apart within the store only
@@ -155,7 +156,7 @@ class HeldFile:
         refuse_newer(self.path, version)
         try:
             footer = Footer(**{f.name: said[f.name] for f in fields(Footer) if f.name in said})
-            unknown = set(footer.tables) - FOLDERS.keys()
+            unknown = set(footer.tables).difference(FOLDERS)
         except TypeError:
             raise Damaged(self.path, "does not say what it holds") from None
         if unknown:

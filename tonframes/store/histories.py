@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.store.files import Damaged
+from tonframes.store.files import Damaged, table_of
 from tonframes.store.spans import Span, joined_spans, new_rows, spans_of
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order
@@ -97,7 +97,7 @@ def read_history(
         parts["transactions"].append(rows)
         if "messages" in wanted:
             folder = reader.path / "account_messages"
-            other = replace(file, path=folder / file.path.name, table=schema.MESSAGES)
+            other = replace(file, path=folder / file.path.name, table=table_of(folder.name))
             messages = other.read(wanted["messages"])
             parts["messages"].append(_messages_of(messages, rows))
     tables = in_order({name: pa.concat_tables(tables) for name, tables in parts.items()})

@@ -24,6 +24,7 @@ from tonframes.store.files import (
     HeldFile,
     probe,
     replace,
+    table_of,
     write,
     writing,
 )
@@ -163,7 +164,7 @@ class Store(Reader):
                     (self.path / folder).mkdir(exist_ok=True)
                     about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
                     file = self.path / folder / name
-                    self._write(FOLDERS[folder], fresh[folder], file, proof="account", **about)
+                    self._write(table_of(folder), fresh[folder], file, proof="account", **about)
             self._append("address_book", tables["address_book"])
 
     def _append(self, name: str, rows: pa.Table) -> None:
