@@ -1,7 +1,7 @@
 """A service with the transactions of accounts, from rows in memory, and with its troubles.
 
-It shares no code with the local service: rows are filtered, ordered and cut as the deployed service's
-SQL does it (ton-indexer, crud_transactions.go).
+It shares no code with the local service: rows are filtered, ordered and cut as the SQL of the
+deployed service does it (ton-indexer, crud_transactions.go).
 """
 
 from __future__ import annotations

@@ -85,8 +85,8 @@ class Chains:
 
     def gaps(self, account: str) -> list[range]:
         """Return the parts of the period that are unknown, in its unit."""
-        period, top = self.periods[account], self._tops.get(account)
-        if top == 0 or (top is not None and period.unit == "lt" and top < period.start):
+        period, top = self.periods[account], self._tops[account]
+        if top == 0 or (period.unit == "lt" and top < period.start):
             return []
         known = gaps_of(self.spans[account], period)
         reached = self._reaching(account)
@@ -161,7 +161,7 @@ class Chains:
             top = known[-1].stop_lt - 1
         if top <= 0:
             return None
-        if period.unit == "lt" and top < period.start:
+        if (period.unit == "lt" and top < period.start) or self._precedes(top, period):
             return None
         end = self._reaching(account)
         if end is None or end.start(period.unit) >= period.end:
@@ -170,7 +170,7 @@ class Chains:
                 return After()
             if end is None:
                 return Named(top, self._floor(account, top))
-        if end.start(period.unit) <= period.start or self._starts_the_service(account, end):
+        if end.start(period.unit) <= period.start or self._precedes(end.start_lt - 1, period):
             return None
         lt = end.start_lt - 1
         return Named(lt, self._floor(account, lt))
@@ -191,9 +191,11 @@ class Chains:
         if last is not None and last.stop_utime < period.stop <= until:
             found.append(Span(last.stop_lt, last.stop_lt, last.stop_utime, until))
         end = self._reaching(account)
-        if end is not None and self._starts_the_service(account, end):
-            start = self._service.first_utime + LAG
+        start = self._service.first_utime + LAG
+        if end is not None and self._precedes(end.start_lt - 1, period):
             found.append(Span(end.start_lt, end.start_lt, start, end.start_utime))
+        if end is None and top and self._precedes(top, period) and period.stop <= until:
+            found.append(Span(top + 1, top + 1, start, until))
         return found
 
     def _reaching(self, account: str) -> Span | None:
@@ -206,16 +208,15 @@ class Chains:
                 return span
         return None
 
-    def _starts_the_service(self, account: str, span: Span) -> bool:
-        """Return whether the transaction before is older than all blocks of the service.
+    def _precedes(self, lt: int, period: Period) -> bool:
+        """Return whether a transaction is older than all blocks of the service.
 
         Then it is before the period too, if that begins later.
         """
-        period, service = self.periods[account], self._service
         return (
             period.unit == "utime"
-            and span.start_lt <= service.first_lt
-            and service.first_utime + LAG <= period.start
+            and lt < self._service.first_lt
+            and self._service.first_utime + LAG <= period.start
         )
 
     def _floor(self, account: str, lt: int) -> int:
