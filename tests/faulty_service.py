@@ -12,6 +12,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -161,6 +162,12 @@ class Rule:
         )
 
 
+@cache
+def honest(path: Path, dialect: str) -> tuple[Any, dict[str, tuple[int, bytes]]]:
+    """Return the operations on a store and what they have answered, for all tests of that store."""
+    return DIALECTS[dialect](HeldRows(Store(path), dialect)), {}
+
+
 class Faulty(FaultServer):
     """Answers from a store in one of the dialects, and injects faults.
 
@@ -178,8 +185,7 @@ class Faulty(FaultServer):
 
     def __init__(self, path: Path, dialect: str = "service") -> None:
         super().__init__()
-        self._operations = DIALECTS[dialect](HeldRows(Store(path), dialect))
-        self._told: dict[str, tuple[int, bytes]] = {}
+        self._operations, self._told = honest(path, dialect)
         self._rules: list[Rule] = []
         self._turn = threading.RLock()
         self._storm: tuple[int, float, list[Fault]] = (0, 0.0, [])

@@ -50,7 +50,7 @@ def entries(blocks):
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
-def test_what_is_fetched_from_a_store_is_what_the_store_holds(service, client, tmp_path, kept):
+def test_fetching_gives_the_same_with_and_without_a_store(service, client, tmp_path, kept):
     fetched = tf.fetch_blocks(SEQNOS, client=client, store=tmp_path / "s" if kept else None)
     held = tf.read_blocks(tf.sample(), SEQNOS)
     shown = ["transactions", "messages", *(["blocks"] if service[1] == "service" else [])]
@@ -128,7 +128,7 @@ def test_wrong_seqnos_are_refused_before_anything_is_sent(client, seqnos, error)
     assert client.statistics.requests == 0
 
 
-def test_a_client_that_is_none():
+def test_wrong_clients_are_refused():
     with pytest.raises(TypeError, match="client is a Client"):
         tf.fetch_blocks([5], client="online", store=None)
 
@@ -295,12 +295,12 @@ def test_an_answer_to_another_question_is_asked_for_again(addresses):
 
 
 @pytest.mark.parametrize("age", ["banana", "-1h", 5, "nat"])
-def test_an_age_that_is_none(client, addresses, tmp_path, age):
+def test_wrong_ages_are_refused(client, addresses, tmp_path, age):
     with pytest.raises(ValueError, match="max_age is a duration such as"):
         tf.fetch_accounts(addresses[:1], max_age=age, client=client, store=tmp_path)
 
 
-def test_what_came_before_the_end_of_the_chain_is_kept(client, tmp_path):
+def test_blocks_before_the_end_of_the_chain_are_kept(client, tmp_path):
     with pytest.raises(tf.RequestError, match="is not indexed yet") as caught:
         tf.fetch_blocks(range(FIRST + 110, FIRST + 130), client=client, store=tmp_path)
     assert caught.value.missing == (range(FIRST + 120, FIRST + 130),)
@@ -353,7 +353,7 @@ def test_a_store_of_another_network_is_refused_before_blocks_are_asked_for(clien
     assert client.statistics.requests == 1
 
 
-def test_the_footer_says_how_it_was_shown_that_nothing_is_missing(service, client, tmp_path):
+def test_the_footer_names_the_proof(service, client, tmp_path):
     tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
     store = Store(tmp_path)
     proofs = {store.footer(file).proof for file in store.files("transactions").values()}

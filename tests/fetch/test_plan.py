@@ -43,7 +43,7 @@ WANTED = [
 
 @pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
 @pytest.mark.parametrize("seqnos", WANTED, ids=map(str, range(len(WANTED))))
-def test_it_takes_just_the_requests_that_were_planned(deployed, tmp_path, seqnos, kept):
+def test_fetching_sends_the_planned_requests(deployed, tmp_path, seqnos, kept):
     store = tmp_path / "store" if kept else None
     plan = tf.plan_blocks(seqnos, client=deployed, store=store)
     assert cost(deployed, seqnos, store) == plan.requests
@@ -61,7 +61,7 @@ def test_a_service_that_shows_no_blocks_takes_fewer():
         assert cost(client, WANTED[3], None) == 100 < plan.requests
 
 
-def test_what_is_held_costs_nothing(deployed, tmp_path):
+def test_held_seqnos_need_no_requests(deployed, tmp_path):
     tf.fetch_blocks(range(FIRST + 10, FIRST + 20), client=deployed, store=tmp_path)
     wanted = range(FIRST + 5, FIRST + 25)
     plan = tf.plan_blocks(wanted, client=deployed, store=tmp_path)
@@ -99,7 +99,7 @@ def test_seconds_are_those_of_the_plans():
     }
 
 
-def test_it_is_told_in_a_line_and_in_a_notebook(tmp_path):
+def test_a_plan_is_shown_as_text_and_html(tmp_path):
     (tmp_path / "a<b").mkdir()
     store = Store(tmp_path / "a<b")
     plan = tf.plan_blocks(range(FIRST, FIRST + 3), store=store.path)

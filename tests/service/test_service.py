@@ -199,7 +199,7 @@ def test_transactions_in_the_spelling_of_the_specification(specified, bodies, op
                 assert not isinstance((message or {}).get("opcode"), str)
 
 
-def test_what_is_served_is_what_the_store_holds(specified, deployed, path, bodies):
+def test_served_rows_are_those_of_the_store(specified, deployed, path, bodies):
     for seqno in (FIRST, 240, LAST):
         held = read_blocks(path, [seqno])
         specified_body = fetch(specified, f"/api/v3/masterchainBlockShards?seqno={seqno}")[1]
@@ -599,7 +599,7 @@ def test_deployed_errors_about_accounts(deployed, states):
     assert get(deployed, "accountStates", address=good, include_boc="on")[0] == 200
 
 
-def test_deployed_account_states_of_nobody_and_of_too_many(tmp_path):
+def test_deployed_account_states_of_no_and_too_many_addresses(tmp_path):
     chain = Chain(seed=6, first_seqno=10, transactions_per_block=4)
     make_blocks(tmp_path, chain, range(10, 11))
     made_up = [{"address": f"0:{n:064X}", "balance": str(n)} for n in range(1, 1101)]
@@ -767,7 +767,7 @@ def test_head_is_get_without_the_body(specified):
     assert fetch(specified, "/", method="HEAD")[:2] == (404, b"")
 
 
-def test_a_body_that_is_not_read_is_not_taken_for_a_request(specified):
+def test_an_unread_request_body_is_no_request(specified):
     smuggled = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(smuggled)
     received = converse(specified, head + smuggled)
@@ -799,7 +799,7 @@ def test_only_requests_to_this_computer_are_answered(specified, host, status):
     assert b" 403 " in converse(specified, b"GET / HTTP/1.0\r\n\r\n").partition(b"\r\n")[0]
 
 
-def test_on_an_address_given_on_purpose_any_name_will_do(path):
+def test_a_chosen_address_accepts_any_host(path):
     with serve(path, host="0.0.0.0") as url:  # noqa: S104
         assert url.startswith("http://0.0.0.0:")
         local = url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104
@@ -839,7 +839,7 @@ def test_long_request_lines(specified):
         (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n", b"431"),
     ],
 )
-def test_what_is_no_request_gets_an_error_of_the_same_form(specified, sent, status):
+def test_malformed_requests_get_an_error_of_the_same_form(specified, sent, status):
     received = converse(specified, sent)
     head, _, body = received.partition(b"\r\n\r\n")
     assert head.split()[1] == status
@@ -1040,7 +1040,7 @@ def test_threads_get_what_they_ask_for(specified, bodies, states):
         list(pool.map(work, range(8)))
 
 
-def test_the_service_is_no_bottleneck(specified):
+def test_the_service_answers_fast_enough(specified):
     """Far below what it does, and far above the 23 a second of http.server's defaults."""
     with connect(specified) as connection:
         for _ in range(2):
