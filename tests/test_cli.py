@@ -66,7 +66,7 @@ def test_fetch_transactions_of_accounts(run, url, tmp_path):
     assert status == 0, err
     assert out.startswith("transactions of 2 accounts, 2026-05-28 20:28:30 to 2026-05-28 20:30:00")
     assert err.startswith("2 accounts, 2026-05-28 20:28:30 to 2026-05-28 20:30:00, 0 of them held")
-    held = tf.read_transactions(tmp_path / "s", [first, second])
+    held = tf.read_transactions(tmp_path / "s")
     assert set(held.transactions.account) <= {first, second}
     status, out, _ = run(*fetch, *period, "--store", tmp_path / "s", "--dry")
     assert (status, out[:10]) == (0, "2 accounts")

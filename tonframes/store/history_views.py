@@ -118,6 +118,19 @@ def read_transactions(
         these accounts.
     StoreError
         There is no store at `path`, or a file of it is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import tonframes as tf
+    >>> account = tf.read_accounts(tf.sample()).accounts.address[0]
+    >>> with tf.serve(tf.sample(), dialect="service") as url, TemporaryDirectory() as store:
+    ...     since = "2026-05-28T20:28"
+    ...     with tf.Client(url) as client:
+    ...         fetched = tf.fetch_transactions(account, since=since, client=client, store=store)
+    ...     held = tf.read_transactions(store, account, since=since)
+    ...     len(held.transactions) == len(fetched.transactions)
+    True
     """
     store = Reader(path)
     store.check()

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
+from multiprocessing import get_context
+from random import Random
 
 import pytest
 from history_service import HistoryService, Troubles, whole_histories
@@ -152,6 +157,11 @@ def test_overlapping_periods_in_a_store_add_up(client, truth, accounts, tmp_path
         )
         check(history, truth, accounts[:20], Period(unit, *ends))
     check_files(tmp_path, truth)
+
+
+@pytest.fixture
+def known(rows, truth, accounts):
+    return rows, truth, accounts
 
 
 def check_files(store, truth):
@@ -391,3 +401,51 @@ def test_files_without_their_transactions_are_swept_away(client, truth, accounts
     history = tf.fetch_transactions(accounts[:5], client=client, store=tmp_path)
     check(history, truth, accounts[:5])
     check_files(tmp_path, truth)
+
+
+def fetch_in_a_hurry(url, store, accounts):
+    """Fetch in a process of its own, with waits of milliseconds and many commits."""
+    from tonframes.fetch.histories import commits
+
+    block.FIRST_WAIT, block.LONGEST_WAIT = 0.001, 0.01
+    commits.LARGEST = 100
+    with tf.Client(url) as client:
+        tf.fetch_transactions(accounts, client=client, store=store, progress=False)
+
+
+def end_at_a_random_moment(url, store, accounts, seed, number):
+    """Begin a fetch in a process, and end it by a signal after some commits."""
+    process = get_context("spawn").Process(
+        target=fetch_in_a_hurry, args=(url, store, accounts), daemon=True
+    )
+    process.start()
+    goal = files_in(store) + seed % 3
+    while process.is_alive() and files_in(store) < goal:
+        time.sleep(0.001)
+    time.sleep(Random(seed).uniform(0, 0.1))
+    os.kill(process.pid, number)
+    process.join()
+
+
+def files_in(store):
+    return len(list((store / "account_transactions").glob("*.parquet")))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
+@pytest.mark.parametrize(
+    "times", [2, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+)
+def test_no_transaction_is_lost_or_doubled_at_any_end(known, tmp_path, number, times):
+    rows, truth, accounts = known
+    with HistoryService(rows, Troubles(max_limit=40)) as service:
+        for seed in range(times):
+            store = tmp_path / str(seed // 8)
+            held = len(tf.read_transactions(store).transactions) if files_in(store) else 0
+            end_at_a_random_moment(service.url, store, accounts, seed, number)
+            if files_in(store):
+                check_files(store, truth)
+                assert len(tf.read_transactions(store).transactions) >= held
+    with HistoryService(rows) as service, tf.Client(service.url) as client:
+        history = tf.fetch_transactions(accounts, client=client, store=store)
+    check(history, truth, accounts)
+    check_files(store, truth)

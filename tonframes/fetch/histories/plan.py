@@ -51,6 +51,13 @@ class HistoryPlan:
         About how many requests they take; with `transactions` None the least number.
     store
         Folder of the store; None for none.
+
+    Examples
+    --------
+    >>> plan = HistoryPlan(1, 0, Period("lt", 7), transactions=2500, requests=5, store=None)
+    >>> print(plan)
+    1 account, lt 7 to the last one, 0 of them held; to fetch: about 2,500 transactions, \
+about 5 requests: 5 s without a key, 0 s free, 0 s plus, 0 s advanced
     """
 
     accounts: int
