@@ -5,11 +5,10 @@ from __future__ import annotations
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tonframes.atomic import sync
-from tonframes.store.files import Damaged, Footer, HeldFile, table_of
+from tonframes.store.files import Damaged, Footer, HeldFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,8 +56,7 @@ def find_fault(file: HeldFile) -> Damaged | None:
     try:
         for name in check(file).tables:
             if name != file.path.parent.name:
-                other = file.path.parent.parent / name / file.path.name
-                check(replace(file, path=other, table=table_of(name)))
+                check(file.beside(name))
     except Damaged as damaged:
         return damaged
     return None

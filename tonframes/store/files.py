@@ -95,6 +95,11 @@ class HeldFile:
     network: str | None
     run: range | None
 
+    def beside(self, folder: str) -> HeldFile:
+        """Return the file of another folder that was written together with this one."""
+        path = self.path.parent.parent / folder / self.path.name
+        return HeldFile(path, table_of(folder), self.network, self.run)
+
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read columns of the present schema; the pages that they need are verified."""
         with reading(self.path), self._open() as parquet:

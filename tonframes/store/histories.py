@@ -13,14 +13,15 @@ transactions of some masterchain blocks.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import astuple, fields, replace
+from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.store.files import Damaged, table_of
+from tonframes.store.files import HISTORY_FOLDERS, Damaged
+from tonframes.store.merging import reading_again, replaced_files, rows_of
 from tonframes.store.spans import Span, joined_spans, new_rows, spans_of
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order
@@ -38,20 +39,18 @@ _SPAN = [field.name for field in fields(Span)]
 _ORDER = ["hash", "lt", "now", "account", "mc_block_seqno"]
 
 
+@reading_again
 def held_spans(reader: Reader, accounts: Collection[str] | None = None) -> Spans:
     """Return the spans that a store holds, of some accounts or of all."""
-    found: Spans = defaultdict(list)
-    for _, rows in _commits(reader):
-        for row in _of_accounts(rows, accounts).to_pylist():
-            account = row.pop("account")
-            found[account].append(Span(**row))
-    return {account: joined_spans(spans) for account, spans in found.items()}
+    empty = schema.HISTORIES.schema.empty_table()
+    parts = [_of_accounts(rows, accounts) for _, rows in _commits(reader)]
+    return _spans(pa.concat_tables([empty, *parts]))
 
 
 def files_of(reader: Reader, accounts: Collection[str]) -> list[HeldFile]:
     """List the files of transactions that have some accounts, or whose spans cannot be read."""
     chosen = []
-    for file in reader.held_snapshots("account_transactions"):
+    for file in transaction_files(reader):
         try:
             rows = _spans_file(file)
         except Damaged:
@@ -62,6 +61,7 @@ def files_of(reader: Reader, accounts: Collection[str]) -> list[HeldFile]:
     return chosen
 
 
+@reading_again
 def read_history(
     reader: Reader,
     accounts: Collection[str] | None,
@@ -96,9 +96,7 @@ def read_history(
         rows = _of_accounts(rows, accounts)
         parts["transactions"].append(rows)
         if "messages" in wanted:
-            folder = reader.path / "account_messages"
-            other = replace(file, path=folder / file.path.name, table=table_of(folder.name))
-            messages = other.read(wanted["messages"])
+            messages = file.beside("account_messages").read(wanted["messages"])
             parts["messages"].append(_messages_of(messages, rows))
     tables = in_order({name: pa.concat_tables(tables) for name, tables in parts.items()})
     return {name: tables[name].select(list(chosen)) for name, chosen in columns.items()}
@@ -111,15 +109,27 @@ def fresh_rows(
     transactions = tables["transactions"]
     held = held_spans(reader, set(pc.unique(transactions["account"]).to_pylist()))
     fresh = transactions.take(pa.array(new_rows(transactions, held), pa.int64()))
-    messages = _messages_of(tables["messages"], fresh)
-    of = pc.index_in(messages["tx_hash"], fresh["hash"].combine_chunks())
-    keys = pa.table([of, messages["direction"], messages["position"]], ["of", "in", "at"])
-    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
     spans = spans_of(fresh)
     for account, more in claims.items():
         spans.setdefault(account, []).extend(more)
+    return _folders(fresh, _messages_of(tables["messages"], fresh), spans)
+
+
+def merged_rows(files: Sequence[HeldFile]) -> Tables:
+    """Return the rows of several commits as those of one, by folder."""
+    rows = {folder: rows_of(files, folder) for folder in HISTORY_FOLDERS}
+    transactions = rows["account_transactions"].sort_by(
+        [("account", "ascending"), ("lt", "ascending")]
+    )
+    return _folders(transactions, rows["account_messages"], _spans(rows["histories"]))
+
+
+def _folders(transactions: pa.Table, messages: pa.Table, spans: Spans) -> Tables:
+    of = pc.index_in(messages["tx_hash"], transactions["hash"].combine_chunks())
+    keys = pa.table([of, messages["direction"], messages["position"]], ["of", "in", "at"])
+    order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
     return {
-        "account_transactions": fresh,
+        "account_transactions": transactions,
         "account_messages": messages.take(order),
         "histories": _spans_table(spans),
     }
@@ -151,17 +161,26 @@ def transactions_in(tables: Tables, accounts: Collection[str], period: Period) -
     )
 
 
+def transaction_files(reader: Reader) -> list[HeldFile]:
+    """List the files of transactions, oldest first; there is one for each commit."""
+    while True:
+        replaced = replaced_files(reader.path)
+        files = reader.held_snapshots("account_transactions")
+        # If a whole merge took place meanwhile, files of the list are gone: see `reading_again`.
+        if replaced == replaced_files(reader.path):
+            return [file for file in files if file.path.name not in replaced]
+
+
 def _commits(reader: Reader) -> Iterator[tuple[HeldFile, pa.Table]]:
     """List the files of transactions, oldest first, with their spans."""
-    for file in reader.held_snapshots("account_transactions"):
+    for file in transaction_files(reader):
         yield file, _spans_file(file)
 
 
 def _spans_file(transactions: HeldFile) -> pa.Table:
-    path = transactions.path.parent.parent / "histories" / transactions.path.name
-    file = replace(transactions, path=path, table=schema.HISTORIES)
+    file = transactions.beside("histories")
     try:
-        status = path.stat()
+        status = file.path.stat()
     except OSError:
         return file.read(schema.HISTORIES.schema.names)
     return _cached(file, status.st_mtime_ns, status.st_size)
@@ -172,13 +191,19 @@ def _cached(file: HeldFile, _time: int, _size: int) -> pa.Table:
     return file.read(schema.HISTORIES.schema.names)
 
 
+def _spans(rows: pa.Table) -> Spans:
+    found: Spans = defaultdict(list)
+    columns = (rows[name].to_pylist() for name in ("account", *_SPAN))
+    for account, *values in zip(*columns, strict=True):
+        found[account].append(Span(*values))
+    return {account: joined_spans(spans) for account, spans in found.items()}
+
+
 def _spans_table(spans: Spans) -> pa.Table:
-    rows = [
-        dict(zip(["account", *_SPAN], [account, *astuple(span)], strict=True))
-        for account in sorted(spans)
-        for span in joined_spans(spans[account])
-    ]
-    return pa.Table.from_pylist(rows, schema=schema.HISTORIES.schema)
+    rows = [(account, s) for account in sorted(spans) for s in joined_spans(spans[account])]
+    columns = {name: [getattr(span, name) for _, span in rows] for name in _SPAN}
+    columns["account"] = [account for account, _ in rows]
+    return pa.Table.from_pydict(columns, schema=schema.HISTORIES.schema)
 
 
 def _of_accounts(rows: pa.Table, accounts: Collection[str] | None) -> pa.Table:

@@ -15,11 +15,12 @@ import pyarrow.compute as pc
 from tonframes.atomic import TEMPORARY, sync
 from tonframes.errors import StoreError, warn
 from tonframes.seqnos import aligned, joined, meeting
-from tonframes.store import damage, histories
+from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest, within
 from tonframes.store.files import (
     FOLDERS,
     HISTORY_FOLDERS,
+    Damaged,
     Footer,
     HeldFile,
     probe,
@@ -49,6 +50,12 @@ _SNAPSHOTS = ("metadata", "address_book", "accounts")
 
 #: Bytes that must fit on the disk before anything is fetched.
 _ROOM = 2**16
+
+
+def _name_of(commit: Mapping[str, pa.Table]) -> str:
+    """Return the name of the files of a commit of histories."""
+    moment = datetime.now(UTC).strftime(MOMENT)
+    return f"{moment}-{digest(commit['histories'])[:8]}.parquet"
 
 
 def _written_with(file: HeldFile) -> Iterable[str]:
@@ -158,14 +165,31 @@ class Store(Reader):
         with self._writing():
             fresh = histories.fresh_rows(self, tables, claims)
             if len(fresh["histories"]):
-                moment = datetime.now(UTC).strftime(MOMENT)
-                name = f"{moment}-{digest(fresh['histories'])[:8]}.parquet"
-                for folder in HISTORY_FOLDERS:
-                    (self.path / folder).mkdir(exist_ok=True)
-                    about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
-                    file = self.path / folder / name
-                    self._write(table_of(folder), fresh[folder], file, proof="account", **about)
+                self._write_commit(fresh, _name_of(fresh))
+                self._merge()
             self._append("address_book", tables["address_book"])
+
+    def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
+        """Write the files of a commit of histories, that of the transactions last."""
+        for folder in HISTORY_FOLDERS:
+            (self.path / folder).mkdir(exist_ok=True)
+            about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
+            file = self.path / folder / name
+            self._write(table_of(folder), rows[folder], file, proof="account", **about)
+
+    def _merge(self) -> None:
+        """Merge the small files of histories if there are many; damaged ones are left alone."""
+        files = merging.small_files(histories.transaction_files(self))
+        if not files:
+            return
+        try:
+            rows = histories.merged_rows(files)
+        except Damaged:
+            return
+        merge = merging.Merge(_name_of(rows), [file.path.name for file in files])
+        merge.note(self.path)
+        self._write_commit(rows, merge.new)
+        merge.finish(self.path)
 
     def _append(self, name: str, rows: pa.Table) -> None:
         if len(rows):
@@ -230,6 +254,11 @@ class Store(Reader):
             for run, file in self.files(name).items():
                 if run not in committed:
                     file.unlink(missing_ok=True)
+        self._sweep_histories()
+
+    def _sweep_histories(self) -> None:
+        if merge := merging.unfinished(self.path):
+            merge.finish(self.path)
         *others, last = HISTORY_FOLDERS
         held = {file.path.name for file in self.held_snapshots(last)}
         for name in others:

@@ -138,8 +138,10 @@ class Histories:
         finally:
             self._over = True
             crew.close()
-            self._rescue()
-            self._commit()
+            try:
+                self._rescue()
+            finally:
+                self._commit()
         if error is not None:
             raise error
 
@@ -216,10 +218,11 @@ class Histories:
 
     def _commit(self) -> None:
         if self._uncommitted or self._claims:
-            parts, self._uncommitted = self._uncommitted, []
-            claims, self._claims = self._claims, defaultdict(list)
             if self._store is None:
-                self.parts += parts
+                self.parts += self._uncommitted
             else:
-                self._store.write_histories(concat([_EMPTY, *parts]), claims)
+                # If this is interrupted, it is done once more. What is committed is left out then.
+                rows = concat([_EMPTY, *self._uncommitted])
+                self._store.write_histories(rows, self._claims)
+            self._uncommitted, self._claims = [], defaultdict(list)
         self._since = time.monotonic()
