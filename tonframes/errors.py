@@ -77,7 +77,8 @@ class TonframesError(Exception):
     partial
         What a long call had fetched before it failed: `Blocks` or `Accounts`, or None.
     missing
-        What it had not fetched: ranges of masterchain seqnos, or addresses.
+        What it had not fetched: ranges of masterchain seqnos, addresses, or pairs of an account
+        and a `Period` of its history.
     """
 
     partial: object = None

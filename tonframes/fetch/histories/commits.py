@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict, deque
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from tonframes.errors import TonframesError
 from tonframes.fetch.crew import Crew
 from tonframes.fetch.histories.batch import Batch
 from tonframes.fetch.histories.chains import Chains
@@ -52,7 +52,7 @@ class _Done:
     Attributes
     ----------
     accounts
-        Its accounts; none if it failed.
+        Its accounts.
     lacking
         What did not come, by account.
     unknown
@@ -61,13 +61,13 @@ class _Done:
         Spans without transactions, by account.
     """
 
-    accounts: Sequence[str] = ()
-    lacking: Mapping[str, Step] = field(default_factory=dict)
-    unknown: Sequence[str] = ()
-    claims: Spans = field(default_factory=dict)
+    accounts: Sequence[str]
+    lacking: Mapping[str, Step]
+    unknown: Sequence[str]
+    claims: Spans
 
 
-_Item = dict[str, pa.Table] | _Done | TonframesError
+_Item = dict[str, pa.Table] | _Done | Exception
 
 
 class Histories:
@@ -116,19 +116,18 @@ class Histories:
         crew = Crew()
         waiting = deque(self._client.batches(list(periods))) if periods else deque()
         under_way = 0
-        error: TonframesError | None = None
         try:
-            while under_way or (waiting and error is None):
-                while waiting and error is None and under_way < self._client.in_flight:
+            while under_way or waiting:
+                while waiting and under_way < self._client.in_flight:
                     accounts = waiting.popleft()
                     wanted = {account: periods[account] for account in accounts}
                     chains = Chains(wanted, held, self._service)
                     crew.run(partial(self._work, chains, accounts))
                     under_way += 1
                 item = self._next()
-                if isinstance(item, TonframesError):
-                    error = error or item
-                elif isinstance(item, _Done):
+                if isinstance(item, Exception):
+                    raise item
+                if isinstance(item, _Done):
                     under_way -= 1
                     self._finish(item)
                 elif item is not None:
@@ -142,21 +141,18 @@ class Histories:
                 self._rescue()
             finally:
                 self._commit()
-        if error is not None:
-            raise error
 
     def _work(self, chains: Chains, accounts: Sequence[str]) -> None:
         """Fetch a batch in a thread."""
-        done = _Done()
-        try:
-            lacking = Batch(self._client, chains, self._put).fetch(accounts)
-            claims = {a: spans for a in accounts if (spans := chains.claims(a))}
-            done = _Done(accounts, lacking, chains.unknown, claims)
-        except _OverError:
-            return
-        except TonframesError as error:
-            self._put_last(error)
-        self._put_last(done)
+        with suppress(_OverError):
+            try:
+                lacking = Batch(self._client, chains, self._put).fetch(accounts)
+                claims = {a: spans for a in accounts if (spans := chains.claims(a))}
+                self._put(_Done(accounts, lacking, chains.unknown, claims))
+            except _OverError:
+                raise
+            except Exception as error:  # noqa: BLE001 - raised in the thread that waits for it
+                self._put(error)
 
     def _put(self, item: _Item) -> None:
         while not self._over:
@@ -165,12 +161,6 @@ class Histories:
             except Full:
                 continue
         raise _OverError
-
-    def _put_last(self, item: _Item) -> None:
-        try:
-            self._put(item)
-        except _OverError:
-            return
 
     def _next(self) -> _Item | None:
         try:
