@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from multiprocessing import get_context
@@ -96,7 +97,7 @@ def test_what_is_fetched_from_a_served_store_is_what_the_store_holds(tmp_path):
 @pytest.mark.parametrize("seed", range(20))
 def test_what_is_fetched_from_a_served_store_is_what_it_holds_with_other_seeds(tmp_path, seed):
     chain = Chain(seed)
-    append(tmp_path / "truth", [chain.next_block() for _ in range(40)])
+    append(tmp_path / "truth", [chain.next_block() for _ in range(60)])
     states = chain.account_states()
     write_states(tmp_path / "truth", states)
     held = tf.read_blocks(tmp_path / "truth")
@@ -460,7 +461,8 @@ def end_at_a_random_moment(url, store, accounts, seed, number):
     while process.is_alive() and files_in(store) < goal:
         time.sleep(0.001)
     time.sleep(Random(seed).uniform(0, 0.1))
-    os.kill(process.pid, number)
+    with suppress(ProcessLookupError):  # it may have come to its end
+        os.kill(process.pid, number)
     process.join()
 
 
