@@ -365,6 +365,34 @@ def test_a_hole_that_is_never_filled_is_an_error_and_the_rest_is_kept(
     check_files(tmp_path, truth)
 
 
+def test_a_state_that_names_another_last_transaction_is_an_error(rows, accounts):
+    class Forked(HistoryService):
+        def _states(self, addresses, last):
+            return [
+                row | {"last_transaction_hash": "A" * 43 + "="}
+                for row in super()._states(addresses, last)
+            ]
+
+    with (
+        Forked(rows) as service,
+        tf.Client(service.url) as client,
+        pytest.raises(tf.IncompleteError, match="did not come in any attempt"),
+    ):
+        tf.fetch_transactions(accounts[0], client=client, store=None)
+
+
+def test_rows_that_name_another_predecessor_are_an_error(rows, accounts):
+    chain = [row for row in rows if row["account"] == accounts[0]]
+    other = chain[5] | {"prev_trans_hash": "A" * 43 + "="}
+    forked = [other if row is chain[5] else row for row in rows]
+    with (
+        HistoryService(forked) as service,
+        tf.Client(service.url) as client,
+        pytest.raises(tf.IncompleteError, match=f"lt {chain[4]['lt']}"),
+    ):
+        tf.fetch_transactions(accounts[0], client=client, store=None)
+
+
 def test_a_service_without_the_operation_says_so(tmp_path):
     with (
         tf.serve(tf.sample(), dialect="specification") as url,

@@ -57,8 +57,8 @@ class Batch:
         If a URL is too long for the service or a gateway before it, the accounts are halved.
         """
         try:
-            for account, lt in last_transactions(self._client, accounts).items():
-                self._chains.set_last(account, lt)
+            for account, last in last_transactions(self._client, accounts).items():
+                self._chains.set_last(account, last)
             for window, unit, some in self._windows(accounts):
                 for page in read_window(self._client, some, unit, window):
                     self._take(page, range(len(page.transactions)))

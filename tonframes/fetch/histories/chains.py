@@ -60,6 +60,9 @@ class Named:
 
 Step = After | Named
 
+#: Logical time and hash of an account's last transaction; 0 if the account has none.
+Last = tuple[int, str | None]
+
 
 class Chains:
     """The chains of transactions of some accounts, as far as they are known.
@@ -81,6 +84,7 @@ class Chains:
         self.spans: Spans = {account: list(spans.get(account, ())) for account in periods}
         self._service = service
         self._tops: dict[str, int] = {}
+        self._hashes: dict[str, str | None] = {}
         self._asked_after: set[str] = set()
 
     def gaps(self, account: str) -> list[range]:
@@ -105,9 +109,9 @@ class Chains:
 
     # ── what came ────────────────────────────────────────────────────────────────────────────────
 
-    def set_last(self, account: str, lt: int) -> None:
-        """Take the last transaction from the account's state; 0 if the account has none."""
-        self._tops[account] = lt
+    def set_last(self, account: str, last: Last) -> None:
+        """Take the last transaction from the account's state."""
+        self._tops[account], self._hashes[account] = last
 
     def set_asked_after(self, accounts: Iterable[str]) -> None:
         """Take note that the transactions after the period have been asked for."""
@@ -205,7 +209,8 @@ class Chains:
             if period.stop is not None and span.stop(period.unit) >= period.stop:
                 return span
             if top is not None and span.start_lt <= top < span.stop_lt:
-                return span
+                hashes = {span.stop_hash, self._hashes[account]} - {None}
+                return span if top + 1 < span.stop_lt or len(hashes) <= 1 else None
         return None
 
     def _precedes(self, lt: int, period: Period) -> bool:

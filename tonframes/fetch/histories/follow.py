@@ -104,7 +104,7 @@ def follow_transactions(
 def _last(client: Client, accounts: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for batch in client.batches(accounts):
-        found |= last_transactions(client, batch)
+        found |= {a: lt for a, (lt, _) in last_transactions(client, batch).items()}
     return found
 
 

@@ -47,8 +47,8 @@ class AccountPage:
         return self.tables["transactions"]
 
 
-def last_transactions(client: Client, accounts: Sequence[str]) -> dict[str, int]:
-    """Return the logical time of each account's last transaction; 0 if it has none.
+def last_transactions(client: Client, accounts: Sequence[str]) -> dict[str, tuple[int, str | None]]:
+    """Return logical time and hash of each account's last transaction; 0 if it has none.
 
     Raises
     ------
@@ -56,14 +56,14 @@ def last_transactions(client: Client, accounts: Sequence[str]) -> dict[str, int]
         The service does not answer, or its answer is about other accounts.
     """
 
-    def parse(content: bytes) -> dict[str, int]:
-        found = dict.fromkeys(accounts, 0)
+    def parse(content: bytes) -> dict[str, tuple[int, str | None]]:
+        found: dict[str, tuple[int, str | None]] = dict.fromkeys(accounts, (0, None))
         for i, row in enumerate(pages.read(schema.ACCOUNTS_ANSWER, content).answer.accounts or ()):
             address = to_raw(row.address)
             if address not in found:
                 path = f"$.accounts[{i}].address"
                 raise DecodeError(path, "one of the accounts asked for", shorten(row.address))
-            found[address] = int(row.last_transaction_lt or 0)
+            found[address] = int(row.last_transaction_lt or 0), row.last_transaction_hash
         return found
 
     return client.account_states(accounts, parse, include_boc=False)

@@ -62,7 +62,8 @@ def fetch_transactions(
     since, until
         From `since` on and before `until`: both moments, or both logical times (lt). A moment is a
         datetime with a time zone, or text that pandas reads (in UTC if it names no time zone).
-        None is the account's first and its last transaction.
+        None is the account's first and its last transaction. A period that ends now or later ends
+        with the last transaction that the service knows.
     client
         As in `fetch_blocks`.
     store
