@@ -83,15 +83,18 @@ def frames(tmp_path_factory):
     return frames
 
 
-#: Dask takes longest, so that it takes each helper once here and its other calls in the slow run.
+def marks(engine, call):
+    """Return the marker of a pair; for slow engines the ordinary run has one call per helper."""
+    if engine == "spark":
+        return [pytest.mark.spark]
+    return [pytest.mark.slow] if " of " in call and engine in {"dask", "pandas-pyarrow"} else []
+
+
 PAIRS = [
-    (engine, call)
-    for engine in ENGINES[1:]
+    pytest.param(engine, call, marks=marks(engine, call))
+    for engine in (*ENGINES[1:], "spark")
     for call in CALLS
-    if engine != "dask" or " of " not in call
 ]
-PAIRS += [pytest.param("dask", call, marks=pytest.mark.slow) for call in CALLS if " of " in call]
-PAIRS += [pytest.param("spark", call, marks=pytest.mark.spark) for call in CALLS]
 
 
 @pytest.mark.parametrize(("engine", "call"), PAIRS)

@@ -55,6 +55,7 @@ from faulty_service import (
     twice,
     twice_otherwise,
 )
+from slow import slow
 
 import tonframes as tf
 from tonframes.fetch import block as block_pages
@@ -489,7 +490,11 @@ def secret(lab):
 # ── run them ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("name", CASES)
+#: Faults of the list of transactions are in the slow run, where the list of blocks has them too.
+SLOW = [name for name in CASES if name.endswith(f"of {TRANSACTIONS}")]
+
+
+@pytest.mark.parametrize("name", [*(name for name in CASES if name not in SLOW), *slow(*SLOW)])
 def test_what_must_follow_a_fault_follows(lab, name):
     CASES[name](lab)
 

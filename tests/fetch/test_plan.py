@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 import pandas as pd
 import pytest
+from slow import slow
 
 import tonframes as tf
 from tonframes.store import Store
@@ -41,7 +42,7 @@ WANTED = [
 ]
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
+@pytest.mark.parametrize("kept", [True, *slow(False)], ids=["through a store", "without a store"])
 @pytest.mark.parametrize("seqnos", WANTED, ids=map(str, range(len(WANTED))))
 def test_fetching_sends_the_planned_requests(deployed, tmp_path, seqnos, kept):
     store = tmp_path / "store" if kept else None
