@@ -253,6 +253,24 @@ def test_an_account_that_never_existed_has_an_empty_result_that_says_so(client, 
         assert "unknown to the service" in repr(history)
 
 
+def test_an_account_that_begins_later_is_not_unknown_any_more(rows, truth, accounts, tmp_path):
+    now = sorted(truth["transactions"]["now"].to_pylist())
+    account = next(
+        account
+        for account in accounts
+        if min(row["now"] for row in rows if row["account"] == account) > now[0] + 10
+    )
+    for until, unknown in ((now[0] + 5, (account,)), (None, ())):
+        with HistoryService(rows, Troubles(gone=frozenset())) as service:
+            if until:
+                service.set_rows([row for row in rows if row["account"] != account])
+            with tf.Client(service.url) as client:
+                bound = until and moment(until)
+                history = tf.fetch_transactions(account, until=bound, client=client, store=tmp_path)
+        assert history.unknown == unknown
+    check(history, truth, [account])
+
+
 # ── requests ─────────────────────────────────────────────────────────────────────────────────────
 
 

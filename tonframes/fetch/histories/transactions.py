@@ -22,7 +22,6 @@ from tonframes.frames import Transactions
 from tonframes.store import (
     Bound,
     Period,
-    Span,
     held_spans,
     held_transactions,
     read_transactions,
@@ -166,8 +165,9 @@ def fetch_periods(
         for account, period in periods.items()
         if not any(span.covers(period) for span in held.get(account, ()))
     }
+    unknown = [a for a in held if a not in lacking and not any(s.stop_lt for s in held[a])]
     if not lacking:
-        return _unknown(held)
+        return tuple(unknown)
     with shown(len(lacking), "accounts", show=progress) as bar:
         histories = Histories(client, store, _service(client), bar)
         try:
@@ -180,12 +180,11 @@ def fetch_periods(
             )
             raise
         except TonframesError as error:
-            error.missing = tuple(
-                (a, period) for a, period in lacking.items() if a not in set(histories.complete)
-            )
+            complete = set(histories.complete)
+            error.missing = tuple(pair for pair in lacking.items() if pair[0] not in complete)
             kept = "" if store is None else ", and all transactions that came are kept"
             error.add_note(
-                f"{len(histories.complete)} of {len(lacking)} histories are complete{kept}. To "
+                f"{len(complete)} of {len(lacking)} histories are complete{kept}. To "
                 "continue, call it again with the same arguments."
             )
             raise
@@ -193,7 +192,7 @@ def fetch_periods(
             fetched += histories.parts
     if histories.lacking:
         raise _incomplete(histories.lacking, periods, client.base_url, store)
-    return (*_unknown(held), *histories.unknown)
+    return (*unknown, *histories.unknown)
 
 
 def resolve_accounts(accounts: Iterable[str]) -> list[str]:
@@ -213,10 +212,6 @@ def _service(client: Client) -> Service:
         first_utime=int(first.gen_utime or 0) if first else 0,
         last_utime=int(info.last.gen_utime or 0),
     )
-
-
-def _unknown(held: Mapping[str, Sequence[Span]]) -> tuple[str, ...]:
-    return tuple(a for a, spans in held.items() if not any(span.stop_lt for span in spans))
 
 
 def _incomplete(
