@@ -319,9 +319,7 @@ ADDRESS_BOOK = Table("address_book", ADDRESS_BOOK_ROW, keys=(("address",),), ord
 METADATA = Table("metadata", METADATA_ROW, keys=(("address",),), order=("address",), after=(_FETCHED,))
 
 # What a store knows of histories; no answer has it.
-HISTORY = Record("History", "Consecutive transactions of an account.", ())
-
-HISTORIES = Table("histories", HISTORY, keys=(), order=("account", "start_lt", "stop_lt"), before=(
+HISTORIES = Table("histories", Record("History", "Consecutive transactions of an account.", ()), keys=(), order=("account", "start_lt", "stop_lt"), before=(
     Column("account",     TEXT,   "",   "Account, raw.", always=True),
     Column("start_lt",    DIGITS, "lt", "From this logical time on nothing is missing; the transaction before is that of 1 less.", always=True),
     Column("stop_lt",     DIGITS, "lt", "Before this logical time; the last transaction is that of 1 less.", always=True),
