@@ -15,6 +15,7 @@ from pandas.testing import assert_frame_equal
 import tonframes as tf
 from tonframes.fetch import block as block_pages
 from tonframes.fetch import default_store
+from tonframes.fetch.windows import lacks_windows
 from tonframes.store import Store
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order
@@ -86,8 +87,35 @@ def test_seqnos_in_any_order_and_twice(client):
     assert list(blocks.transactions.mc_block_seqno.unique()) == [FIRST + 3, FIRST + 9]
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (FIRST + 3, [FIRST + 3]),
+        (f"{FIRST + 3}", [FIRST + 3]),
+        (f"{FIRST + 3}:{FIRST + 6}", range(FIRST + 3, FIRST + 6)),
+        ("2026-05-28T20:26:50/2026-05-28T20:27", range(FIRST + 1, FIRST + 7)),
+    ],
+)
+def test_seqnos_as_on_the_command_line(client, asked, expected):
+    fetched = tf.fetch_blocks(asked, client=client, store=None)
+    assert [seqno for run in fetched.seqnos for seqno in run] == list(expected)
+
+
+def test_a_pair_is_two_seqnos_and_the_bar_shows_two(client, capsys):
+    fetched = tf.fetch_blocks((FIRST + 3, FIRST + 99), client=client, store=None, progress=True)
+    assert fetched.seqnos == (range(FIRST + 3, FIRST + 4), range(FIRST + 99, FIRST + 100))
+    assert "2 of 2 masterchain blocks" in capsys.readouterr().err
+
+
+def test_a_client_may_be_a_url(service, tmp_path):
+    fetched = tf.fetch_blocks(FIRST + 3, client=service[0], store=tmp_path)
+    assert fetched.source == str(tmp_path)
+    assert len(fetched.transactions) == 25
+
+
 def test_pages_are_turned_until_one_is_not_full(client, monkeypatch):
     monkeypatch.setattr(block_pages, "MOST_ROWS", 7)
+    lacks_windows(client)
     fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
     assert client.statistics.requests > 30
     held = tf.read_blocks(tf.sample(), SEQNOS)
@@ -98,6 +126,7 @@ def test_pages_are_turned_until_one_is_not_full(client, monkeypatch):
 def test_a_page_that_is_just_full(client, monkeypatch):
     # 25 transactions a block: the fifth page of 5 is full, and what follows it is the end.
     monkeypatch.setattr(block_pages, "MOST_ROWS", 5)
+    lacks_windows(client)
     fetched = tf.fetch_blocks(SEQNOS[:2], client=client, store=None)
     assert len(fetched.transactions) == 50
 
@@ -118,8 +147,11 @@ def test_a_seqno_that_is_not_there(client, tmp_path):
         ([2**31], ValueError),
         ([1.0], TypeError),
         ([True], TypeError),
-        ("100:150", TypeError),
-        (5, TypeError),
+        (0, ValueError),
+        ("", ValueError),
+        ("0:5", ValueError),
+        ("7:7", ValueError),
+        ("nonsense", ValueError),
     ],
 )
 def test_wrong_seqnos_are_refused_before_anything_is_sent(client, seqnos, error):
@@ -310,6 +342,7 @@ def test_blocks_before_the_end_of_the_chain_are_kept(client, tmp_path):
 
 def test_a_part_is_committed_when_it_is_old(client, tmp_path, monkeypatch):
     monkeypatch.setattr("tonframes.fetch.blocks.OLDEST", 0.0)
+    lacks_windows(client)
     tf.fetch_blocks(SEQNOS[:3], client=client, store=tmp_path)
     assert len(Store(tmp_path).files("transactions")) == 3
 

@@ -178,9 +178,9 @@ def test_an_error_of_the_service_ends_it(service, client, store):
         assert Store(store).held() == (ALL[:2],)
 
 
-@pytest.mark.parametrize("start", ["5", True, 1.0])
+@pytest.mark.parametrize("start", [[5], True, 1.0])
 def test_wrong_starts_are_refused(client, start):
-    with pytest.raises(TypeError, match="start is an int"):
+    with pytest.raises(TypeError, match="a seqno is an int"):
         next(tf.follow_blocks(start, client=client, store=None))
 
 

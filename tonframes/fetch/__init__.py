@@ -6,6 +6,11 @@
 - `follow`: `follow_blocks`, new masterchain blocks as they appear.
 - `plan`: `plan_blocks`, the number of requests of a fetch.
 - `time`: `seqno_at`, the masterchain block at a moment.
+- `density`: how many blocks and transactions masterchain blocks commit, from samples.
+- `windows`: masterchain blocks, read through windows of time and of logical time.
+- `headers`, `rows`: the blocks and the transactions of these windows: what came, what is missing.
+- `intervals`: where to cut logical time, so that pages come full.
+- `crew`: the threads of these requests.
 - `proving`: consecutive masterchain blocks, fetched again until they are proven complete.
 - `proof`: the checks which prove that nothing is missing.
 - `block`: all pages of one masterchain block.

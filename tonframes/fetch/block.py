@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonframes.client import MOST_ROWS, TooManyRowsError
 from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError, shorten
-from tonframes.fetch.network import masterchain_info
+from tonframes.fetch.network import info_as_of
 from tonframes.fetch.proof import BrokenError, Link, Tips, imbalance, links, tips
 from tonframes.wire import pages, schema
 
@@ -206,7 +206,7 @@ def _absence(client: Client, seqno: int, error: RequestError) -> str:
     A service indexes several blocks at the same time: it may have later ones before this one.
     """
     try:
-        info = masterchain_info(client)
+        info = info_as_of(client, seqno)
     except TonframesError:
         raise error from None
     if seqno > info.last.seqno:

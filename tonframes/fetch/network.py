@@ -40,6 +40,21 @@ class MasterchainInfo(msgspec.Struct):
 _decode_info = msgspec.json.Decoder(MasterchainInfo).decode
 
 
+def info_as_of(client: Client, seqno: int) -> MasterchainInfo:
+    """Return the first and the last masterchain block that the service holds.
+
+    That it does not hold `seqno` yet is believed only when it is repeated: replicas behind one
+    address may lag.
+    """
+    info = masterchain_info(client)
+    for _ in range(REPEATED):
+        if info.last.seqno >= seqno:
+            break
+        client.wait(PAUSE)
+        info = max(info, masterchain_info(client), key=lambda info: info.last.seqno)
+    return info
+
+
 def masterchain_info(client: Client) -> MasterchainInfo:
     """Fetch the first and the last masterchain block that a service has.
 

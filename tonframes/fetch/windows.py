@@ -23,7 +23,7 @@ from tonframes.errors import DecodeError, RequestError
 from tonframes.fetch import headers, rows
 from tonframes.fetch.block import fetch_state, wait_before
 from tonframes.fetch.crew import Crew
-from tonframes.fetch.network import masterchain_info
+from tonframes.fetch.network import info_as_of
 from tonframes.fetch.proving import Stretch
 from tonframes.seqnos import SPAN
 from tonframes.store import within
@@ -110,9 +110,9 @@ def find_ends(client: Client, run: range) -> Ends | None:
         before = _state(client, run.start - 1)
         after = None if before is None else _state(client, run.stop - 1)
         if before is not None and after is None:
-            last = masterchain_info(client).last.seqno
+            last = info_as_of(client, run.stop - 1).last.seqno
             run = range(run.start, min(run.stop, last + 1))
-            after = _state(client, last) if run else None
+            after = _state(client, run.stop - 1) if run else None
     except UnknownOperationError:
         lacks_windows(client)
         return None

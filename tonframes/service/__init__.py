@@ -4,6 +4,8 @@
 
     server       HTTP: sockets, limits, headers; independent of the operations
     dialects     operations: from parameters to objects, in two dialects
+    search       transactions and blocks that meet conditions
+    parameters   what requests ask for, and how it is refused
     shard_state  the tips: the last block of each shard as of a masterchain block
     rows         rows that a store holds, as JSON, cached in memory
 
@@ -66,7 +68,8 @@ def serve(
         hold gives 404, and a page after the last one is empty.
 
         "service": as deployed services answer (toncenter/ton-indexer), including their quirks.
-        `masterchainBlockShards` answers with blocks, and `masterchainBlockShardState` exists.
+        `masterchainBlockShards` answers with blocks; `masterchainBlockShardState`, and `blocks`
+        and `transactions` with their conditions, exist.
 
     Yields
     ------
