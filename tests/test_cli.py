@@ -59,6 +59,28 @@ def test_fetch_blocks_into_a_store(url, tmp_path):
     assert len(tf.read_blocks(tmp_path).transactions) == 75
 
 
+def test_fetch_transactions_of_accounts(run, url, tmp_path):
+    first, second = sorted(tf.read_accounts(tf.sample()).accounts.address)[:2]
+    (tmp_path / "accounts").write_text(second)
+    fetch = ("fetch", "transactions", first, "--file", tmp_path / "accounts", "--url", url)
+    period = ("--since", "2026-05-28T20:28:30", "--until", "2026-05-28T20:30")
+    status, out, err = run(*fetch, *period, "--store", tmp_path / "s")
+    assert status == 0, err
+    assert out.startswith("transactions of 2 accounts, 2026-05-28 20:28:30 to 2026-05-28 20:30:00")
+    assert err.startswith("2 accounts, 2026-05-28 20:28:30 to 2026-05-28 20:30:00, 0 of them held")
+    held = tf.read_transactions(tmp_path / "s")
+    assert set(held.transactions.account) <= {first, second}
+    status, out, _ = run(*fetch, *period, "--store", tmp_path / "s", "--dry")
+    assert (status, out[:10]) == (0, "2 accounts")
+    status, _, err = run(*fetch, "--since", "9", "--until", "8")
+    assert (status, err) == (1, "tonframes: since is not before until: 9 and 8\n")
+
+
+def test_fetch_transactions_of_nobody_is_an_error(run, url):
+    status, _, err = run("fetch", "transactions", "--url", url)
+    assert (status, err) == (1, "tonframes: no address: name some, or a --file of them\n")
+
+
 def test_a_dry_run_fetches_nothing(run, url, tmp_path):
     seqnos = f"{FIRST}:{FIRST + 100}"
     dry = ("fetch", "blocks", seqnos, "--dry", "--store", tmp_path / "store", "--url", url)

@@ -24,8 +24,19 @@ from .errors import (
     TonframesWarning,
 )
 from .export import read_csv, write_csv
-from .fetch import Plan, fetch_accounts, fetch_blocks, follow_blocks, plan_blocks, seqno_at
-from .frames import Accounts, Blocks
+from .fetch import (
+    HistoryPlan,
+    Plan,
+    fetch_accounts,
+    fetch_blocks,
+    fetch_transactions,
+    follow_blocks,
+    follow_transactions,
+    plan_blocks,
+    plan_transactions,
+    seqno_at,
+)
+from .frames import Accounts, Blocks, Transactions
 from .network.exit_codes import exit_code_name
 from .network.opcodes import opcode_name
 from .network.pricing import forward_fee, gas_bought, gas_fee
@@ -41,7 +52,7 @@ from .plots import (
 )
 from .samples import sample
 from .service import serve
-from .store import read_accounts, read_blocks, upgrade_store
+from .store import read_accounts, read_blocks, read_transactions, upgrade_store
 from .synthetic import synthetic_blocks
 
 __version__: str
@@ -51,6 +62,7 @@ __all__ = [
     "Blocks",
     "Client",
     "DecodeError",
+    "HistoryPlan",
     "IncompleteError",
     "MissingError",
     "Plan",
@@ -58,6 +70,7 @@ __all__ = [
     "StoreError",
     "TonframesError",
     "TonframesWarning",
+    "Transactions",
     "activity",
     "check_balances",
     "check_fees",
@@ -70,8 +83,10 @@ __all__ = [
     "fee_summary",
     "fetch_accounts",
     "fetch_blocks",
+    "fetch_transactions",
     "flows",
     "follow_blocks",
+    "follow_transactions",
     "forward_fee",
     "gas_bought",
     "gas_fee",
@@ -83,6 +98,7 @@ __all__ = [
     "parse_blocks",
     "parse_transactions",
     "plan_blocks",
+    "plan_transactions",
     "plot_activity",
     "plot_failures",
     "plot_fees",
@@ -93,6 +109,7 @@ __all__ = [
     "read_accounts",
     "read_blocks",
     "read_csv",
+    "read_transactions",
     "result_code_name",
     "sample",
     "seqno_at",

@@ -40,7 +40,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    options = _parser().parse_args(arguments)
+    given = sys.argv[1:] if arguments is None else arguments
+    # A raw masterchain address begins with a hyphen. argparse would take it for an option.
+    options = _parser().parse_args(
+        [tf.to_friendly(text) if text.startswith("-1:") else text for text in given]
+    )
     # The client logs why it waits and tries again.
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
     logging.getLogger("tonframes").setLevel(logging.INFO)
@@ -71,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"tonframes {tf.__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    text = "Fetch blocks or account states into a Parquet store."
+    text = "Fetch blocks, transactions of accounts, or account states into a Parquet store."
     fetch = commands.add_parser("fetch", help=text, description=text)
     what = fetch.add_subparsers(required=True, metavar="WHAT")
 
@@ -92,6 +96,8 @@ def _parser() -> argparse.ArgumentParser:
     _add_service(blocks)
     blocks.set_defaults(run=_fetch_blocks)
 
+    _add_transactions(what)
+
     text = "Fetch the current states of accounts. The store keeps them as a snapshot."
     accounts = what.add_parser("accounts", help=text, description=text)
     accounts.add_argument(
@@ -110,13 +116,23 @@ def _parser() -> argparse.ArgumentParser:
     _add_service(accounts)
     accounts.set_defaults(run=_fetch_accounts)
 
-    text = "Fetch new masterchain blocks as they appear, until Ctrl-C."
+    text = (
+        "Fetch new masterchain blocks, or new transactions of accounts, as they appear, until "
+        "Ctrl-C."
+    )
     follow = commands.add_parser("follow", help=text, description=text)
     follow.add_argument(
         "start",
         nargs="?",
         metavar="FROM",
         help="a masterchain seqno or a UTC time to start from (default: the last block)",
+    )
+    follow.add_argument(
+        "--account",
+        action="append",
+        metavar="ADDRESS",
+        help="fetch the transactions of this account instead (repeatable; default: none); FROM is "
+        "then a logical time or a UTC time, by default now",
     )
     _add_service(follow)
     follow.set_defaults(run=_follow)
@@ -169,6 +185,39 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = (
+        "Fetch all transactions and messages of accounts between two times. Those that the store "
+        "holds are not fetched again."
+    )
+    transactions = what.add_parser("transactions", help=text, description=text)
+    transactions.add_argument(
+        "accounts", nargs="*", metavar="ADDRESS", help="addresses of accounts in any form"
+    )
+    transactions.add_argument(
+        "--file",
+        type=Path,
+        help="a UTF-8 text file of more addresses, separated by white space; - is stdin (default: "
+        "none)",
+    )
+    transactions.add_argument(
+        "--since",
+        metavar="FROM",
+        help="a UTC time, as 2026-04-01 or 2026-04-01T20:26, or a logical time to start from "
+        "(default: the first transaction)",
+    )
+    transactions.add_argument(
+        "--until",
+        metavar="TO",
+        help="a UTC time or a logical time to stop before (default: the last transaction)",
+    )
+    transactions.add_argument(
+        "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
+    )
+    _add_service(transactions)
+    transactions.set_defaults(run=_fetch_transactions)
+
+
 def _add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
@@ -211,9 +260,38 @@ def _fetch_blocks(options: argparse.Namespace) -> None:
         print(_card(tf.fetch_blocks(seqnos, client=client, store=store)))
 
 
+def _fetch_transactions(options: argparse.Namespace) -> None:
+    accounts = [*options.accounts, *(_addresses(options.file) if options.file else ())]
+    if not accounts:
+        raise ValueError("no address: name some, or a --file of them")
+    since, until, store = _bound(options.since), _bound(options.until), _store(options)
+    with _client(options) as client:
+        plan = tf.plan_transactions(accounts, since=since, until=until, client=client, store=store)
+        if options.dry:
+            print(plan)
+            return
+        sys.stderr.write(f"{plan}\n")
+        history = tf.fetch_transactions(
+            accounts, since=since, until=until, client=client, store=store
+        )
+        print(_card(history))
+
+
+def _bound(text: str | None) -> str | int | None:
+    """Return a logical time as an int, and a UTC time as it is."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
 def _follow(options: argparse.Namespace) -> None:
     with _client(options) as client:
-        following = tf.follow_blocks(options.start, client=client, store=_store(options))
+        following: Iterator[tf.Blocks]
+        if options.account:
+            since = _bound(options.start)
+            following = tf.follow_transactions(
+                options.account, since=since, client=client, store=_store(options)
+            )
+        else:
+            following = tf.follow_blocks(options.start, client=client, store=_store(options))
         for blocks in following:
             print(_card(blocks).partition("\n")[0], flush=True)
 

@@ -22,7 +22,7 @@ import difflib
 import sys
 import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -77,11 +77,12 @@ class TonframesError(Exception):
     partial
         What a long call had fetched before it failed: `Blocks` or `Accounts`, or None.
     missing
-        What it had not fetched: ranges of masterchain seqnos, or addresses.
+        What it had not fetched: ranges of masterchain seqnos, addresses, or pairs of an account
+        and a `Period` of its history.
     """
 
     partial: object = None
-    missing: tuple[range, ...] | tuple[str, ...] = ()
+    missing: tuple[Any, ...] = ()
 
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are pickled as a call with `args`, which not all of these take.
@@ -150,9 +151,7 @@ class DecodeError(TonframesError):
 class IncompleteError(TonframesError):
     """Something may be missing in what was fetched, so it was not kept."""
 
-    missing: tuple[range, ...] = ()
-
-    def __init__(self, message: str, *, missing: Sequence[range] = ()) -> None:
+    def __init__(self, message: str, *, missing: Sequence[Any] = ()) -> None:
         super().__init__(message)
         self.missing = tuple(missing)
 

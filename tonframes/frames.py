@@ -12,7 +12,7 @@ from tonframes.tableset import TableSet
 from tonframes.wire import encode, schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import pandas as pd
 
@@ -168,3 +168,46 @@ class Accounts(TableSet):
 
     def _title(self) -> str:
         return "account states"
+
+
+class Transactions(Blocks):
+    """Transactions of accounts, with their messages; every helper takes them like `Blocks`.
+
+    Made by `fetch_transactions` and `read_transactions`. The table of blocks is empty.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> account = tf.read_accounts(tf.sample()).accounts.address[0]
+    >>> with tf.serve(tf.sample(), dialect="service") as url, tf.Client(url) as client:
+    ...     history = tf.fetch_transactions(
+    ...         [account], since="2026-05-28T20:28", client=client, store=None
+    ...     )
+    >>> set(history.transactions.account) <= {account}
+    True
+    """
+
+    def __init__(
+        self,
+        tables: Mapping[str, pa.Table | Unread | Callable[[], pa.Table]],
+        *,
+        accounts: Sequence[str],
+        unknown: Sequence[str] = (),
+        period: str = "",
+        source: str,
+    ) -> None:
+        super().__init__(tables, source=source, proof="account")
+        self.accounts = tuple(accounts)
+        """The accounts that were asked for, in raw form."""
+        self.unknown = tuple(unknown)
+        """Those of them that have no transactions, as far as the service knows."""
+        self._period = period
+
+    def _title(self) -> str:
+        count = len(self.accounts)
+        of = self.accounts[0] if count == 1 else f"{count:,} accounts"
+        none = f" ({self._nobody()} to the service)" if self.unknown else ""
+        return f"transactions of {of}{self._period and f', {self._period}'}{none}"
+
+    def _nobody(self) -> str:
+        return "unknown" if len(self.accounts) == 1 else f"{len(self.unknown):,} of them unknown"

@@ -253,6 +253,7 @@ class TableSet(ABC):
 #: How it was proven that nothing is missing: the name in a store, and a description.
 PROOFS = {
     "chain": "whole, by the chain of every shard's blocks (chain)",
+    "account": "whole, by the chain of each account's transactions (account)",
     "links": "whole, by the chain of every account's transactions (links)",
 }
 

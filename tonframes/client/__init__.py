@@ -12,7 +12,7 @@
 
 from tonframes.client.client import LAST_LT, MOST_ADDRESSES, Client, TooManyRowsError
 from tonframes.client.limit import MOST_ROWS, PageLimit
-from tonframes.client.retry import UnknownOperationError
+from tonframes.client.retry import TooLongError, UnknownOperationError
 from tonframes.client.statistics import Statistics
 
 __all__ = [
@@ -22,6 +22,7 @@ __all__ = [
     "Client",
     "PageLimit",
     "Statistics",
+    "TooLongError",
     "TooManyRowsError",
     "UnknownOperationError",
 ]

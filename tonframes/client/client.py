@@ -7,7 +7,7 @@ import re
 from contextlib import contextmanager
 from http import HTTPStatus
 from math import ceil, inf
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 from urllib.parse import urlencode
 
 from tonframes import display
@@ -384,6 +384,60 @@ class Client:
             "transactions", window, about, parse, limit=limit, offset=offset, final=_OF_WINDOWS
         )
 
+    def account_transactions(
+        self,
+        accounts: Sequence[str],
+        parse: Callable[[bytes], T],
+        *,
+        unit: Literal["lt", "utime"],
+        first: int,
+        last: int,
+        newest_first: bool = False,
+        limit: int = MOST_ROWS,
+        offset: int = 0,
+    ) -> T:
+        """Return a page of the transactions of some accounts, by (lt, account).
+
+        Not every service has this operation. Rows of a window of time come by (now, lt, account).
+
+        Parameters
+        ----------
+        accounts
+            Addresses in any form, as many as `batches` puts into one request.
+        parse
+            Turns the content of the answer into the value to return.
+        unit
+            What the window is of: "lt" is logical time, "utime" unix seconds.
+        first, last
+            First and last number of the window, both included.
+        newest_first
+            Whether to return the rows in the opposite order.
+        limit, offset
+            As for `masterchain_block_shards`.
+
+        Raises
+        ------
+        TooManyRowsError
+            The service allows fewer rows, or did not answer in time.
+        """
+        accounts = checked_addresses(accounts)
+        check_whole(first, "first", range(2**63))
+        check_whole(last, "last", range(2**63))
+        window: dict[str, object] = {f"start_{unit}": first, f"end_{unit}": last}
+        if newest_first:
+            window["sort"] = "desc"
+        named = shorten(accounts[0]) + (f" and {len(accounts) - 1} more" * (len(accounts) > 1))
+        about = f" of {named}, {unit} from {first} to {last}"
+        return self._page(
+            "transactions",
+            {"account": accounts, **window},
+            about,
+            parse,
+            limit=limit,
+            offset=offset,
+            final=_OF_WINDOWS,
+        )
+
     def masterchain_block_shard_state(self, seqno: int, parse: Callable[[bytes], T]) -> T:
         """Fetch the last block of each shard as of a masterchain block."""
         check_whole(seqno, "seqno", range(1, 2**31))
@@ -487,7 +541,7 @@ class Client:
     def _page(
         self,
         operation: str,
-        rows: Mapping[str, int],
+        rows: Mapping[str, object],
         about: str,
         parse: Callable[[bytes], T],
         *,
@@ -498,7 +552,7 @@ class Client:
         check_whole(limit, "limit", range(1, MOST_ROWS + 1))
         check_whole(offset, "offset", range(2**31))
         # Without `sort` the service selects blocks without ORDER BY.
-        parameters = {**rows, "limit": limit, "offset": offset, "sort": "asc"}
+        parameters = {"limit": limit, "offset": offset, "sort": "asc", **rows}
         about += f" (limit {limit}, offset {offset})"
         if limit <= FEWEST_ROWS:
             final -= {Verdict.SLOW}

@@ -2,6 +2,7 @@
 
 - `blocks`: `fetch_blocks`, masterchain blocks.
 - `accounts`: `fetch_accounts`, states of accounts.
+- `histories`: `fetch_transactions`, histories of accounts.
 - `follow`: `follow_blocks`, new masterchain blocks as they appear.
 - `plan`: `plan_blocks`, the number of requests of a fetch.
 - `time`: `seqno_at`, the masterchain block at a moment.
@@ -21,17 +22,24 @@
 from tonframes.fetch.accounts import fetch_accounts
 from tonframes.fetch.blocks import fetch_blocks
 from tonframes.fetch.follow import follow_blocks
+from tonframes.fetch.histories.follow import follow_transactions
+from tonframes.fetch.histories.plan import HistoryPlan, plan_transactions
+from tonframes.fetch.histories.transactions import fetch_transactions
 from tonframes.fetch.plan import Plan, plan_blocks
 from tonframes.fetch.resolve import DEFAULT, default_store
 from tonframes.fetch.time import seqno_at
 
 __all__ = [
     "DEFAULT",
+    "HistoryPlan",
     "Plan",
     "default_store",
     "fetch_accounts",
     "fetch_blocks",
+    "fetch_transactions",
     "follow_blocks",
+    "follow_transactions",
     "plan_blocks",
+    "plan_transactions",
     "seqno_at",
 ]

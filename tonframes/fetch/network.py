@@ -27,6 +27,7 @@ class MasterchainBlock(msgspec.Struct):
     seqno: int
     gen_utime: str | None = None
     global_id: int | None = None
+    start_lt: str | None = None
 
 
 class MasterchainInfo(msgspec.Struct):

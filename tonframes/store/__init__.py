@@ -8,8 +8,12 @@
       messages/…  blocks/…                                the same ranges
       accounts/20261121T094500.123456Z-6b1f0a2c.parquet   snapshots, appended and never changed
       address_book/…  metadata/…
+      account_transactions/20261121T094500.123456Z-….parquet   transactions of accounts
+      account_messages/…  histories/…                     their messages, and the spans they cover
       damaged/…                                           files that were set aside
       .lock                                               locked while something is written
+
+A transaction may be in `transactions` and in `account_transactions`, in each of them once.
 
 There is no manifest: names and footers are the truth. Files of one folder never overlap and never
 cross a multiple of `SPAN`, so a folder is one data set without doubled rows. A file is written
@@ -24,32 +28,56 @@ as they are in the files, which differ until `upgrade_store` has rewritten the o
 
 The modules, from what users call down to bytes::
 
-    views       Blocks and Accounts that read a store when they are asked for
-    upgrade     files of older versions are rewritten
-    store       writing: more is committed, damaged files leave
-    reader      reading: which seqnos and snapshots are held, and their rows
-    damage      files that are no longer what was written: found, and set aside
-    files       one file: its footer with seal and digest, its pages with their checksums
-    locks       one writer at a time
-    digest      a hash of the rows of a table; the rows of some seqnos
+    history_views Transactions that read a store when they are asked for
+    views         Blocks and Accounts that read a store when they are asked for
+    upgrade       files of older versions are rewritten
+    store         writing: more is committed, damaged files leave
+    histories     transactions of accounts: which spans are held, and their rows
+    reader        reading: which seqnos and snapshots are held, and their rows
+    damage        files that are no longer what was written: found, and set aside
+    merging       small files of histories are merged
+    files         one file: its footer with seal and digest, its pages with their checksums
+    locks         one writer at a time
+    digest        a hash of the rows of a table; the rows of some seqnos
+    spans         consecutive transactions of an account
+    period        from one moment, or logical time, until another
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract
 from tonframes.store.digest import digest, within
+from tonframes.store.histories import held_spans, transactions_in
+from tonframes.store.history_views import held_transactions, read_transactions
+from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
+from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
 from tonframes.store.views import HeldRows, blocks_of, read_accounts, read_blocks
 
 __all__ = [
+    "COLUMNS",
+    "ENDS",
     "SPAN",
+    "Bound",
     "HeldRows",
+    "Period",
+    "Span",
+    "Spans",
     "Store",
+    "Unit",
     "aligned",
     "blocks_of",
     "digest",
+    "gaps_of",
+    "held_spans",
+    "held_transactions",
+    "joined_spans",
+    "new_rows",
     "read_accounts",
     "read_blocks",
+    "read_transactions",
+    "spans_of",
     "subtract",
+    "transactions_in",
     "upgrade_store",
     "within",
 ]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import secrets
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tonframes.atomic import sync
 from tonframes.store.files import Damaged, Footer, HeldFile
-from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -57,9 +55,8 @@ def find_fault(file: HeldFile) -> Damaged | None:
     """Return what is wrong with a file, or with those that were written together with it."""
     try:
         for name in check(file).tables:
-            if name != file.table.name:
-                other = file.path.parent.parent / name / file.path.name
-                check(replace(file, path=other, table=schema.TABLES[name]))
+            if name != file.path.parent.name:
+                check(file.beside(name))
     except Damaged as damaged:
         return damaged
     return None

@@ -30,6 +30,12 @@ if TYPE_CHECKING:
 
     from tonframes.wire.record import Table
 
+#: The folders of one commit of histories, in the order in which they are written. A transaction
+#: may be in `transactions` too, and in each of the two folders only once.
+HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
+#: All folders with tables.
+FOLDERS = (*schema.TABLES, *HISTORY_FOLDERS)
+
 _KEY = b"tonframes"
 _UNSEALED = "0" * 64
 _SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
@@ -37,6 +43,12 @@ _SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
 _SLICE = 2**20
 #: A Parquet file ends with the length of its metadata and this.
 _MAGIC, _END = b"PAR1", 8
+
+
+def table_of(folder: str) -> Table:
+    """Return the table whose rows are in the files of a folder."""
+    name = folder.removeprefix("account_")
+    return schema.HISTORIES if name == schema.HISTORIES.name else schema.TABLES[name]
 
 
 class Damaged(StoreError):  # noqa: N818 - a state of a file, told apart within the store only
@@ -82,6 +94,11 @@ class HeldFile:
     table: Table
     network: str | None
     run: range | None
+
+    def beside(self, folder: str) -> HeldFile:
+        """Return the file of another folder that was written together with this one."""
+        path = self.path.parent.parent / folder / self.path.name
+        return HeldFile(path, table_of(folder), self.network, self.run)
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read columns of the present schema; the pages that they need are verified."""
@@ -144,7 +161,7 @@ class HeldFile:
         refuse_newer(self.path, version)
         try:
             footer = Footer(**{f.name: said[f.name] for f in fields(Footer) if f.name in said})
-            unknown = set(footer.tables) - schema.TABLES.keys()
+            unknown = set(footer.tables).difference(FOLDERS)
         except TypeError:
             raise Damaged(self.path, "does not say what it holds") from None
         if unknown:

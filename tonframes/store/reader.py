@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tonframes.errors import MissingError, StoreError, shorten
 from tonframes.seqnos import SPAN, joined, meeting, spell, subtract
 from tonframes.store.digest import within
-from tonframes.store.files import Damaged, Footer, HeldFile, refuse_newer
+from tonframes.store.files import FOLDERS, Damaged, Footer, HeldFile, refuse_newer, table_of
 from tonframes.wire import schema
 from tonframes.wire.tables import latest
 
@@ -261,7 +261,7 @@ class Reader:
         network = self.network
         last = _LATEST if as_of is None else as_of.astimezone(UTC).strftime(MOMENT)
         return [
-            HeldFile(file, schema.TABLES[name], network, None)
+            HeldFile(file, table_of(name), network, None)
             for file, match in self._listed(name, _SNAPSHOT)
             if match[1] <= last
         ]
@@ -277,14 +277,14 @@ class Reader:
         pattern, network = re.compile(f"{_RANGE.pattern}|{_SNAPSHOT.pattern}"), self.network
         return [
             self._held_file(file, network)
-            for name in schema.TABLES
+            for name in FOLDERS
             for file, _ in self._listed(name, pattern)
         ]
 
     def _held_file(self, path: Path, network: str | None) -> HeldFile:
         match = _RANGE.fullmatch(path.name)
         run = range(int(match[1]), int(match[2])) if match else None
-        return HeldFile(path, schema.TABLES[path.parent.name], network, run)
+        return HeldFile(path, table_of(path.parent.name), network, run)
 
     def _listed(self, name: str, pattern: re.Pattern[str]) -> Iterator[tuple[Path, re.Match[str]]]:
         folder = self.path / name

@@ -6,6 +6,7 @@ import json
 import os
 from contextlib import contextmanager
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -14,19 +15,31 @@ import pyarrow.compute as pc
 from tonframes.atomic import TEMPORARY, sync
 from tonframes.errors import StoreError, warn
 from tonframes.seqnos import aligned, joined, meeting
-from tonframes.store import damage
+from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest, within
-from tonframes.store.files import Footer, HeldFile, probe, replace, write, writing
+from tonframes.store.files import (
+    FOLDERS,
+    HISTORY_FOLDERS,
+    Damaged,
+    Footer,
+    HeldFile,
+    probe,
+    replace,
+    table_of,
+    write,
+    writing,
+)
 from tonframes.store.locks import locked
 from tonframes.store.reader import MOMENT, NETWORK, Reader, StoreInfo
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
 
+    from tonframes.store.spans import Span
     from tonframes.wire.record import Table
 
 #: Tables by ranges of seqnos, in the order in which they are written. A range is held once the
@@ -37,6 +50,20 @@ _SNAPSHOTS = ("metadata", "address_book", "accounts")
 
 #: Bytes that must fit on the disk before anything is fetched.
 _ROOM = 2**16
+
+
+def _name_of(commit: Mapping[str, pa.Table]) -> str:
+    """Return the name of the files of a commit of histories."""
+    moment = datetime.now(UTC).strftime(MOMENT)
+    return f"{moment}-{digest(commit['histories'])[:8]}.parquet"
+
+
+def _written_with(file: HeldFile) -> Iterable[str]:
+    """List the folders of the files that were written together with one, the last one first."""
+    folder = file.path.parent.name
+    if file.run:
+        return reversed(_RANGED)
+    return reversed(HISTORY_FOLDERS) if folder in HISTORY_FOLDERS else [folder]
 
 
 class Store(Reader):
@@ -76,8 +103,8 @@ class Store(Reader):
                     f"{network}: give another store=",
                     path=self.path,
                 )
-            for folder in self._folders():
-                folder.mkdir(exist_ok=True)
+            for name in schema.TABLES:
+                (self.path / name).mkdir(exist_ok=True)
             if held is None:
                 self._write_info(StoreInfo(network, service, schema.VERSION))
                 sync(self.path.parent)
@@ -122,6 +149,47 @@ class Store(Reader):
         with self._writing():
             for name in _SNAPSHOTS:
                 self._append(name, tables[name])
+
+    def write_histories(
+        self, tables: Mapping[str, pa.Table], claims: Mapping[str, Sequence[Span]]
+    ) -> None:
+        """Commit transactions of accounts, and what they prove. What is held is left out.
+
+        Parameters
+        ----------
+        tables
+            transactions, messages and the address book, with rows in any order.
+        claims
+            Spans without transactions, by account.
+        """
+        with self._writing():
+            fresh = histories.fresh_rows(self, tables, claims)
+            if len(fresh["histories"]):
+                self._write_commit(fresh, _name_of(fresh))
+                self._merge()
+            self._append("address_book", tables["address_book"])
+
+    def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
+        """Write the files of a commit of histories, that of the transactions last."""
+        for folder in HISTORY_FOLDERS:
+            (self.path / folder).mkdir(exist_ok=True)
+            about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
+            file = self.path / folder / name
+            self._write(table_of(folder), rows[folder], file, proof="account", **about)
+
+    def _merge(self) -> None:
+        """Merge the small files of histories if there are many; damaged ones are left alone."""
+        files = merging.small_files(histories.transaction_files(self))
+        if not files:
+            return
+        try:
+            rows = histories.merged_rows(files)
+        except Damaged:
+            return
+        merge = merging.Merge(_name_of(rows), [file.path.name for file in files])
+        merge.note(self.path)
+        self._write_commit(rows, merge.new)
+        merge.finish(self.path)
 
     def _append(self, name: str, rows: pa.Table) -> None:
         if len(rows):
@@ -170,7 +238,7 @@ class Store(Reader):
             yield
 
     def _folders(self) -> list[Path]:
-        return [self.path / name for name in schema.TABLES]
+        return [self.path / name for name in FOLDERS]
 
     def _sweep(self) -> None:
         """Remove what a killed process has left: temporary files, and ranges not yet held.
@@ -186,6 +254,17 @@ class Store(Reader):
             for run, file in self.files(name).items():
                 if run not in committed:
                     file.unlink(missing_ok=True)
+        self._sweep_histories()
+
+    def _sweep_histories(self) -> None:
+        if merge := merging.unfinished(self.path):
+            merge.finish(self.path)
+        *others, last = HISTORY_FOLDERS
+        held = {file.path.name for file in self.held_snapshots(last)}
+        for name in others:
+            for other in self.held_snapshots(name):
+                if other.path.name not in held:
+                    other.path.unlink(missing_ok=True)
 
     # ── damage ───────────────────────────────────────────────────────────────────────────────────
 
@@ -231,6 +310,22 @@ class Store(Reader):
         loss = "this snapshot cannot be fetched again, only the present state"
         return tuple(file.path for file in self._set_aside(snapshots, loss))
 
+    def verify_histories(self, accounts: Collection[str]) -> tuple[Path, ...]:
+        """Look for damage in the files that hold histories of accounts, and set it aside.
+
+        Returns
+        -------
+        Where the files of transactions were. What they held can be fetched again.
+
+        Raises
+        ------
+        StoreError
+            As in `verify`.
+        """
+        files = histories.files_of(self, accounts)
+        loss = "the transactions in it are not held any more"
+        return tuple(file.path for file in self._set_aside(files, loss))
+
     def _set_aside(self, files: Sequence[HeldFile], loss: str) -> list[HeldFile]:
         """Set aside what is damaged, and warn."""
         if files:
@@ -243,7 +338,7 @@ class Store(Reader):
                 if fault is None or not os.path.lexists(file.path):
                     continue  # another process was here first
                 # Transactions go first: what a process that is killed here leaves is swept away.
-                names = reversed(_RANGED) if file.run else [file.table.name]
+                names = _written_with(file)
                 moved = damage.set_aside(
                     self.path, [self.path / name / file.path.name for name in names]
                 )

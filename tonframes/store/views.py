@@ -181,7 +181,7 @@ def read_blocks(
     """
     store = Reader(path)
     store.check()
-    _check_columns(columns, Blocks.names)
+    check_columns(columns, Blocks.names)
     wanted = store.held() if seqnos is None else store.require(checked(seqnos))
     return blocks_of(store, wanted, columns=columns)
 
@@ -246,7 +246,7 @@ def read_accounts(
     """
     store = Reader(path)
     store.check()
-    _check_columns(columns, Accounts.names)
+    check_columns(columns, Accounts.names)
     if isinstance(addresses, str | bytes):
         raise TypeError("addresses is a list of addresses: put a single one into a list")
     moment = None if as_of is None else parse_moment(as_of, "as_of")
@@ -265,7 +265,8 @@ def read_accounts(
     )
 
 
-def _check_columns(columns: Sequence[str] | None, tables: Sequence[str]) -> None:
+def check_columns(columns: Sequence[str] | None, tables: Sequence[str]) -> None:
+    """Check names of columns that a user passes."""
     if isinstance(columns, str):
         raise TypeError("columns is a list of names: put a single one into a list")
     known = {name for table in tables for name in schema.TABLES[table].schema.names}

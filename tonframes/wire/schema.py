@@ -318,4 +318,15 @@ ADDRESS_BOOK = Table("address_book", ADDRESS_BOOK_ROW, keys=(("address",),), ord
 
 METADATA = Table("metadata", METADATA_ROW, keys=(("address",),), order=("address",), after=(_FETCHED,))
 
+# What a store knows of histories; no answer has it.
+HISTORIES = Table("histories", Record("History", "Consecutive transactions of an account.", ()), keys=(), order=("account", "start_lt", "stop_lt"), before=(
+    Column("account",     TEXT,   "",   "Account, raw.", always=True),
+    Column("start_lt",    DIGITS, "lt", "From this logical time on nothing is missing; the transaction before is that of 1 less.", always=True),
+    Column("stop_lt",     DIGITS, "lt", "Before this logical time; the last transaction is that of 1 less.", always=True),
+    Column("start_utime", INT,    "s",  "From this unix second on nothing is missing.", always=True),
+    Column("stop_utime",  INT,    "s",  "Before this unix second.", always=True),
+    Column("start_hash",  TEXT,   "",   "The transaction before, base64; null if there is none."),
+    Column("stop_hash",   TEXT,   "",   "The last transaction, base64; null where a span has no transactions."),
+))
+
 TABLES = {table.name: table for table in (TRANSACTIONS, MESSAGES, BLOCKS, ACCOUNTS, ADDRESS_BOOK, METADATA)}

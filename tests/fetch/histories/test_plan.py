@@ -1,0 +1,63 @@
+"""Plans of histories: as many requests as the fetch then makes."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from history_service import HistoryService
+
+import tonframes as tf
+from tonframes.synthetic import synthetic_blocks
+
+
+@pytest.fixture(scope="module")
+def rows():
+    """Make one account with a transaction every second."""
+    [template] = [
+        row for row in synthetic_blocks(1)[0]["transactions"] if row["account"].startswith("0:")
+    ][:1]
+    made = []
+    for i in range(2000):
+        lt = 10**6 * (i + 1)
+        made.append(
+            template
+            | {
+                "lt": str(lt),
+                "hash": f"{i:043d}=",
+                "now": 1_780_000_000 + i,
+                "prev_trans_lt": str(lt - 10**6),
+                "prev_trans_hash": f"{i - 1:043d}=" if i else "A" * 43 + "=",
+            }
+        )
+    return made
+
+
+@pytest.mark.parametrize("bounds", [{}, {"since": 300}, {"since": 300, "until": 1500}])
+def test_requests_and_transactions_are_about_those_of_the_fetch(rows, bounds):
+    account = rows[0]["account"]
+    moments = {k: datetime.fromtimestamp(1_780_000_000 + n, UTC) for k, n in bounds.items()}
+    with HistoryService(rows) as service, tf.Client(service.url) as client:
+        client.page_limit.allow(100)
+        plan = tf.plan_transactions(account, **moments, client=client, store=None)
+        before = service.requests
+        history = tf.fetch_transactions(account, **moments, client=client, store=None)
+        made = service.requests - before
+    assert plan.transactions == pytest.approx(len(history.transactions), rel=0.05)
+    assert plan.requests == pytest.approx(made, rel=0.1)
+
+
+def test_what_is_held_needs_no_requests(rows, tmp_path):
+    account = rows[0]["account"]
+    until = datetime.fromtimestamp(1_780_000_900, UTC)
+    with HistoryService(rows) as service, tf.Client(service.url) as client:
+        tf.fetch_transactions(account, until=until, client=client, store=tmp_path)
+        plan = tf.plan_transactions(account, until=until, client=client, store=tmp_path)
+    assert (plan.requests, plan.held) == (0, 1)
+    assert "holds all transactions" in str(plan)
+
+
+def test_offline_nothing_is_measured():
+    plan = tf.plan_transactions(["0:" + "0" * 64], since="2026-01-01", client="offline", store=None)
+    assert plan.transactions is None
+    assert "at least" in str(plan)

@@ -1,0 +1,539 @@
+"""Histories of accounts over real sockets: what comes is what the service has."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import time
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from multiprocessing import get_context
+from random import Random
+
+import pytest
+from faulty_service import append
+from history_service import HistoryService, Troubles, whole_histories
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tonframes as tf
+from tonframes.fetch import block
+from tonframes.store import Period, Store, transactions_in
+from tonframes.synthetic import Chain
+from tonframes.wire import pages, schema
+from tonframes.wire.tables import in_order, stamped
+
+NOBODY = "0:" + "0" * 63 + "1"
+TABLES = ("transactions", "messages")
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch):
+    monkeypatch.setattr(block, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(block, "LONGEST_WAIT", 0.002)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return whole_histories()
+
+
+@pytest.fixture(scope="module")
+def truth(rows):
+    content = json.dumps({"transactions": rows, "address_book": {}}).encode()
+    return in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, content)]))
+
+
+@pytest.fixture(scope="module")
+def accounts(rows):
+    """Return accounts, those with the most transactions first."""
+    counts = {}
+    for row in rows:
+        counts[row["account"]] = counts.get(row["account"], 0) + 1
+    return sorted(counts, key=lambda account: (-counts[account], account))
+
+
+EVER = Period()
+
+
+def check(history, truth, accounts, period=EVER):
+    expected = transactions_in(truth, accounts, period)
+    for name in TABLES:
+        assert history.arrow(name).equals(expected[name]), name
+
+
+def moment(second):
+    return datetime.fromtimestamp(second, UTC)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
+def test_all_transactions_of_all_accounts_come(rows, truth, accounts, tmp_path, kept):
+    with HistoryService(rows) as service, tf.Client(service.url) as client:
+        history = tf.fetch_transactions(
+            accounts, client=client, store=tmp_path / "s" if kept else None
+        )
+    check(history, truth, accounts)
+    assert history.accounts == tuple(accounts)
+    assert not history.unknown
+
+
+def test_what_is_fetched_from_a_served_store_is_what_the_store_holds(tmp_path):
+    held = tf.read_blocks(tf.sample())
+    accounts = sorted(set(held.transactions.account) & known_states())
+    start = int(held.blocks["start_lt"].min())
+    with tf.serve(tf.sample(), dialect="service") as url, tf.Client(url) as client:
+        history = tf.fetch_transactions(accounts, since=start, client=client, store=tmp_path)
+    tables = {name: held.arrow(name) for name in (*TABLES, "address_book")}
+    check(history, tables, accounts)
+    entries = dict(zip(held.address_book.address, held.address_book.entry, strict=True))
+    book = history.address_book
+    assert len(book)
+    assert all(entries[row.address] == row.entry for row in book.itertuples())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_what_is_fetched_from_a_served_store_is_what_it_holds_with_other_seeds(tmp_path, seed):
+    chain = Chain(seed)
+    append(tmp_path / "truth", [chain.next_block() for _ in range(60)])
+    states = chain.account_states()
+    write_states(tmp_path / "truth", states)
+    held = tf.read_blocks(tmp_path / "truth")
+    accounts = sorted(row["address"] for row in states["accounts"])
+    tables = {name: held.arrow(name) for name in (*TABLES, "address_book")}
+    now, lt = (sorted(held.arrow("transactions")[name].to_pylist()) for name in ("now", "lt"))
+    periods = [
+        Period("lt", int(held.blocks["start_lt"].min())),
+        Period("lt", lt[len(lt) // 3], lt[2 * len(lt) // 3]),
+        Period("utime", now[0] + 61, now[-1]),
+    ]
+    with tf.serve(tmp_path / "truth", dialect="service") as url, tf.Client(url) as client:
+        for period in periods:
+            bounds = [period.start, period.stop]
+            if period.unit == "utime":
+                bounds = [moment(bounds[0]), moment(bounds[1])]
+            history = tf.fetch_transactions(
+                accounts, since=bounds[0], until=bounds[1], client=client, store=tmp_path / "s"
+            )
+            check(history, tables, accounts, period)
+
+
+def write_states(path, states):
+    page = pages.read(schema.ACCOUNTS_ANSWER, json.dumps(states).encode())
+    Store(path).write_accounts(stamped(pages.accounts_tables([page]), datetime.now(UTC)))
+
+
+def known_states():
+    return set(tf.read_accounts(tf.sample()).accounts.address)
+
+
+# ── periods ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture(scope="module")
+def service(rows):
+    with HistoryService(rows) as service:
+        yield service
+
+
+@pytest.fixture
+def client(service):
+    with tf.Client(service.url) as client:
+        yield client
+
+
+def drawn_period(data, truth):
+    """Draw a period whose ends are next to transactions, with its bounds as users pass them."""
+    unit = data.draw(st.sampled_from(["lt", "utime"]))
+    numbers = sorted(set(truth["transactions"]["lt" if unit == "lt" else "now"].to_pylist()))
+    bound = st.sampled_from(numbers).flatmap(lambda n: st.integers(n - 1, n + 1)) | st.none()
+    since, until = data.draw(bound), data.draw(bound)
+    if since is not None and until is not None and since >= until:
+        since, until = until, since + 1
+    bounds = {"since": since, "until": until}
+    if unit == "utime":
+        bounds = {name: n and moment(n) for name, n in bounds.items()}
+    return Period(unit, since or 0, until), bounds
+
+
+@given(st.data())
+def test_periods_are_those_of_a_filter_of_all_rows(service, truth, accounts, data):
+    some = data.draw(st.lists(st.sampled_from(accounts), min_size=1, max_size=5, unique=True))
+    period, bounds = drawn_period(data, truth)
+    with tf.Client(service.url) as client:
+        fetched = tf.fetch_transactions(some, **bounds, client=client, store=None)
+    check(fetched, truth, some, period)
+
+
+@pytest.mark.slow
+@given(st.data())
+def test_periods_in_a_store_add_up(service, truth, accounts, tmp_path_factory, data):
+    some = data.draw(st.lists(st.sampled_from(accounts), min_size=1, max_size=5, unique=True))
+    store = tmp_path_factory.mktemp("store") / "s"
+    with tf.Client(service.url) as client:
+        for _ in range(3):
+            period, bounds = drawn_period(data, truth)
+            fetched = tf.fetch_transactions(some, **bounds, client=client, store=store)
+            check(fetched, truth, some, period)
+    check_files(store, truth)
+
+
+@pytest.mark.parametrize("unit", ["lt", "utime"])
+def test_overlapping_periods_in_a_store_add_up(client, truth, accounts, tmp_path, unit):
+    numbers = sorted(truth["transactions"]["lt" if unit == "lt" else "now"].to_pylist())
+    middle = [numbers[len(numbers) * i // 6] for i in range(6)]
+    for start, stop in ((1, 2), (3, 4), (2, 5), (0, 3)):
+        ends = [middle[start], middle[stop]]
+        since, until = ends if unit == "lt" else map(moment, ends)
+        history = tf.fetch_transactions(
+            accounts[:20], since=since, until=until, client=client, store=tmp_path
+        )
+        check(history, truth, accounts[:20], Period(unit, *ends))
+    check_files(tmp_path, truth)
+
+
+@pytest.fixture
+def known(rows, truth, accounts):
+    return rows, truth, accounts
+
+
+def check_files(store, truth, *, killed=False):
+    """No transaction is in two files, and the spans are those of the rows."""
+    import pyarrow.dataset as ds
+
+    held = ds.dataset(store / "account_transactions").to_table()
+    hashes = held["hash"].to_pylist()
+    assert len(hashes) == len(set(hashes)) <= len(truth["transactions"])
+    if killed:  # what the process left is swept away by the next one that writes
+        return
+    messages = ds.dataset(store / "account_messages").to_table()
+    assert set(messages["tx_hash"].to_pylist()) <= set(hashes)
+
+
+def test_a_moment_within_a_second_is_rounded_up(client, truth, accounts):
+    now = truth["transactions"]["now"].to_pylist()[len(truth["transactions"]) // 2]
+    since = moment(now).replace(microsecond=1)
+    history = tf.fetch_transactions(accounts[:3], since=since, client=client, store=None)
+    check(history, truth, accounts[:3], Period("utime", now + 1))
+
+
+@pytest.mark.parametrize(
+    ("since", "until", "error", "text"),
+    [
+        ("2026-05-02", "2026-05-01", ValueError, "since is not before until"),
+        ("2026-05-01", "2026-05-01", ValueError, "since is not before until"),
+        (8, 7, ValueError, "since is not before until"),
+        (8, "2026-05-01", ValueError, "either both moments or both logical times"),
+        (True, None, TypeError, "a moment or a logical time"),
+        (-1, None, ValueError, "63 bits"),
+        (2**63, None, ValueError, "63 bits"),
+        ("yesterday-ish", None, ValueError, "since is a datetime"),
+        (datetime(2026, 5, 1), None, ValueError, "no time zone"),  # noqa: DTZ001 - the point
+        ("2200-01-01", None, ValueError, "from 1970 to 2038"),
+    ],
+)
+def test_wrong_bounds_are_refused_before_anything_is_asked(since, until, error, text):
+    with pytest.raises(error, match=text):
+        tf.fetch_transactions([NOBODY], since=since, until=until, client="offline", store=None)
+
+
+@pytest.mark.parametrize("accounts", [[], "", ["0:zz"], [3]])
+def test_wrong_accounts_are_refused(accounts):
+    with pytest.raises((ValueError, TypeError)):
+        tf.fetch_transactions(accounts, client="offline", store=None)
+
+
+def test_an_account_that_never_existed_has_an_empty_result_that_says_so(client, tmp_path):
+    for _ in range(2):
+        history = tf.fetch_transactions(NOBODY, client=client, store=tmp_path)
+        assert history.transactions.shape == (0, 100)
+        assert history.unknown == (NOBODY,)
+        assert "unknown to the service" in repr(history)
+
+
+def test_an_account_that_begins_later_is_not_unknown_any_more(rows, truth, accounts, tmp_path):
+    now = sorted(truth["transactions"]["now"].to_pylist())
+    account = next(
+        account
+        for account in accounts
+        if min(row["now"] for row in rows if row["account"] == account) > now[0] + 10
+    )
+    for until, unknown in ((now[0] + 5, (account,)), (None, ())):
+        with HistoryService(rows, Troubles(gone=frozenset())) as service:
+            if until:
+                service.set_rows([row for row in rows if row["account"] != account])
+            with tf.Client(service.url) as client:
+                bound = until and moment(until)
+                history = tf.fetch_transactions(account, until=bound, client=client, store=tmp_path)
+        assert history.unknown == unknown
+    check(history, truth, [account])
+
+
+# ── requests ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def asked(service, call):
+    """Count the requests for states and for transactions that a call makes."""
+    before = service.answered.copy()
+    call()
+    made = service.answered - before
+    return made["accountStates", 200], made["transactions", 200]
+
+
+def test_what_is_held_is_not_asked_for(service, client, truth, accounts, tmp_path):
+    now = sorted(truth["transactions"]["now"].to_pylist())
+    since, until = moment(now[0]), moment(now[-1] - 65)
+    few = accounts[:50]
+
+    def fetch(until=until, since=since):
+        return tf.fetch_transactions(few, since=since, until=until, client=client, store=tmp_path)
+
+    assert asked(service, fetch) == (1, pytest.approx(3, abs=2))
+    assert asked(service, fetch) == (0, 0)
+    assert asked(service, lambda: fetch(moment(now[-1] - 70), moment(now[0] + 1))) == (0, 0)
+    sent = service.rows_sent
+    fetch(None)
+    assert service.rows_sent - sent < len(truth["transactions"]) / 2
+    check(fetch(None, None), truth, few)
+
+
+def test_offline_the_store_answers(client, truth, accounts, tmp_path):
+    tf.fetch_transactions(accounts[:9], client=client, store=tmp_path)
+    offline = tf.fetch_transactions(accounts[:9], client="offline", store=tmp_path)
+    check(offline, truth, accounts[:9])
+    with pytest.raises(tf.MissingError) as missing:
+        tf.fetch_transactions(accounts[8:11], client="offline", store=tmp_path)
+    assert missing.value.missing == tuple(accounts[9:11])
+
+
+def test_requests_are_few_for_many_accounts(service, client, truth, accounts):
+    made = asked(service, lambda: tf.fetch_transactions(accounts, client=client, store=None))
+    batches = -(-len(accounts) // 89)
+    assert made[0] == batches
+    assert made[1] <= len(truth["transactions"]) / 1000 + batches
+
+
+# ── troubles ─────────────────────────────────────────────────────────────────────────────────────
+
+
+TROUBLES = {
+    "ties longer than a page": Troubles(max_limit=3),
+    "slow pages": Troubles(slow_over=40),
+    "short URLs": Troubles(longest_url=1000),
+    "answers cut short": Troubles(cut=0.3),
+    "replicas that lag": Troubles(lag=0.3, behind=20),
+    "all of them": Troubles(100, 40, 2000, cut=0.2, lag=0.2, behind=20),
+}
+
+
+def under_troubles(rows, truth, accounts, troubles, store):
+    now = sorted(truth["transactions"]["now"].to_pylist())
+    with HistoryService(rows, troubles) as service, tf.Client(service.url) as client:
+        for since, until in ((now[-1] - 60, now[-1] - 25), (now[0] + 20, now[-1] - 25)):
+            bounds = {"since": moment(since), "until": moment(until)}
+            history = tf.fetch_transactions(accounts, **bounds, client=client, store=store)
+            check(history, truth, accounts, Period("utime", since, until))
+    check_files(store, truth)
+
+
+@pytest.mark.parametrize("name", TROUBLES)
+def test_nothing_is_lost_under_troubles(rows, truth, accounts, tmp_path, name):
+    some = accounts[:6] if "ties" in name else accounts[:60]
+    under_troubles(rows, truth, some, TROUBLES[name], tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(20))
+def test_nothing_is_lost_with_other_seeds(tmp_path, seed):
+    rows = whole_histories(seed=seed)
+    content = json.dumps({"transactions": rows, "address_book": {}}).encode()
+    truth = in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, content)]))
+    accounts = sorted({row["account"] for row in rows})[seed % 3 :: 3]
+    troubles = replace(TROUBLES["all of them"], seed=seed)
+    under_troubles(rows, truth, accounts, troubles, tmp_path)
+
+
+def test_a_hole_that_is_never_filled_is_an_error_and_the_rest_is_kept(
+    rows, truth, accounts, tmp_path
+):
+    chain = [row for row in rows if row["account"] == accounts[0]]
+    gone = chain[len(chain) // 2]
+    with HistoryService(rows) as service, tf.Client(service.url) as client:
+        service.troubles.gone = frozenset([gone["hash"]])
+        with pytest.raises(tf.IncompleteError, match=f"lt {gone['lt']}.* did not come") as error:
+            tf.fetch_transactions(accounts[:3], client=client, store=tmp_path)
+        lt = int(gone["lt"])
+        before = int(chain[len(chain) // 2 - 1]["lt"])
+        assert error.value.missing == ((accounts[0], Period("lt", before + 1, lt + 1)),)
+        kept = error.value.partial.transactions
+        assert len(kept) == sum(row["account"] in accounts[:3] for row in rows) - 1
+        assert gone["hash"] not in set(kept["hash"])
+        after = tf.fetch_transactions(accounts[0], since=lt + 1, client="offline", store=tmp_path)
+        assert len(after.transactions) == len(chain) - len(chain) // 2 - 1
+        service.troubles.gone = frozenset()
+        sent = service.rows_sent
+        check(
+            tf.fetch_transactions(accounts[:3], client=client, store=tmp_path),
+            truth,
+            accounts[:3],
+        )
+        assert service.rows_sent - sent <= 20
+    check_files(tmp_path, truth)
+
+
+def test_a_state_that_names_another_last_transaction_is_an_error(rows, accounts):
+    class Forked(HistoryService):
+        def _states(self, addresses, last):
+            return [
+                row | {"last_transaction_hash": "A" * 43 + "="}
+                for row in super()._states(addresses, last)
+            ]
+
+    with (
+        Forked(rows) as service,
+        tf.Client(service.url) as client,
+        pytest.raises(tf.IncompleteError, match="did not come in any attempt"),
+    ):
+        tf.fetch_transactions(accounts[0], client=client, store=None)
+
+
+def test_rows_that_name_another_predecessor_are_an_error(rows, accounts):
+    chain = [row for row in rows if row["account"] == accounts[0]]
+    other = chain[5] | {"prev_trans_hash": "A" * 43 + "="}
+    forked = [other if row is chain[5] else row for row in rows]
+    with (
+        HistoryService(forked) as service,
+        tf.Client(service.url) as client,
+        pytest.raises(tf.IncompleteError, match=f"lt {chain[4]['lt']}"),
+    ):
+        tf.fetch_transactions(accounts[0], client=client, store=None)
+
+
+def test_a_service_without_the_operation_says_so(tmp_path):
+    with (
+        tf.serve(tf.sample(), dialect="specification") as url,
+        tf.Client(url) as client,
+        pytest.raises(tf.RequestError) as error,
+    ):
+        tf.fetch_transactions(min(known_states()), client=client, store=tmp_path)
+    assert "api/v3/transactions" in " ".join(error.value.__notes__)
+
+
+def test_transactions_of_others_are_refused(rows, accounts):
+    class Confused(HistoryService):
+        def _search(self, query, last):
+            return super()._search(query | {"account": [accounts[1]]}, last)
+
+    with Confused(rows) as service, tf.Client(service.url, deadline=0.5) as client:
+        with pytest.raises(tf.DecodeError, match="transactions of the accounts asked for") as error:
+            tf.fetch_transactions(accounts[0], client=client, store=None)
+        assert error.value.missing == ((accounts[0], Period()),)
+
+
+# ── interruptions and damage ─────────────────────────────────────────────────────────────────────
+
+
+def test_an_interruption_keeps_what_came(rows, truth, accounts, tmp_path, monkeypatch):
+    from tonframes.fetch.histories import commits
+
+    came = 0
+    add = commits.Histories._add
+
+    def interrupted(self, tables):
+        nonlocal came
+        add(self, tables)
+        came += len(tables["transactions"])
+        if came - len(tables["transactions"]) < 300 <= came:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(commits.Histories, "_add", interrupted)
+    with HistoryService(rows, Troubles(max_limit=50)) as service:
+        with tf.Client(service.url) as client, pytest.raises(KeyboardInterrupt):
+            tf.fetch_transactions(accounts, client=client, store=tmp_path)
+        held = tf.read_transactions(tmp_path)
+        assert len(held.transactions) >= 300
+        monkeypatch.undo()
+        with tf.Client(service.url) as client:
+            sent = service.rows_sent
+            history = tf.fetch_transactions(accounts, client=client, store=tmp_path)
+        assert service.rows_sent - sent < len(rows)
+    check(history, truth, accounts)
+    check_files(tmp_path, truth)
+
+
+@pytest.mark.parametrize("folder", ["account_transactions", "account_messages", "histories"])
+def test_damaged_files_are_set_aside_and_fetched_again(client, truth, accounts, tmp_path, folder):
+    tf.fetch_transactions(accounts[:5], client=client, store=tmp_path)
+    [file] = (tmp_path / folder).iterdir()
+    content = bytearray(file.read_bytes())
+    content[len(content) // 3] ^= 1
+    file.write_bytes(content)
+    with pytest.warns(tf.TonframesWarning, match="not held any more"):
+        history = tf.fetch_transactions(accounts[:5], client=client, store=tmp_path)
+    check(history, truth, accounts[:5])
+    check_files(tmp_path, truth)
+    assert len(list((tmp_path / "damaged").iterdir())) == 3
+
+
+def test_files_without_their_transactions_are_swept_away(client, truth, accounts, tmp_path):
+    tf.fetch_transactions(accounts[:5], client=client, store=tmp_path)
+    [last] = (tmp_path / "account_transactions").iterdir()
+    last.unlink()
+    history = tf.fetch_transactions(accounts[:5], client=client, store=tmp_path)
+    check(history, truth, accounts[:5])
+    check_files(tmp_path, truth)
+
+
+def fetch_in_a_hurry(url, store, accounts):
+    """Fetch in a process of its own, with waits of milliseconds and many commits."""
+    from tonframes.fetch.histories import commits
+    from tonframes.store import merging
+
+    block.FIRST_WAIT, block.LONGEST_WAIT = 0.001, 0.01
+    commits.LARGEST, merging.MANY = 100, 4
+    with tf.Client(url) as client:
+        tf.fetch_transactions(accounts, client=client, store=store, progress=False)
+
+
+def end_at_a_random_moment(url, store, accounts, seed, number):
+    """Begin a fetch in a process, and end it by a signal after some commits."""
+    process = get_context("spawn").Process(
+        target=fetch_in_a_hurry, args=(url, store, accounts), daemon=True
+    )
+    process.start()
+    goal = files_in(store) + seed % 3
+    while process.is_alive() and files_in(store) < goal:
+        time.sleep(0.001)
+    time.sleep(Random(seed).uniform(0, 0.1))
+    with suppress(ProcessLookupError):  # it may have come to its end
+        os.kill(process.pid, number)
+    process.join()
+
+
+def files_in(store):
+    return len(list((store / "account_transactions").glob("*.parquet")))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
+@pytest.mark.parametrize(
+    "times", [2, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+)
+def test_no_transaction_is_lost_or_doubled_at_any_end(known, tmp_path, number, times):
+    rows, truth, accounts = known
+    with HistoryService(rows, Troubles(max_limit=40)) as service:
+        for seed in range(times):
+            store = tmp_path / str(seed // 8)
+            held = len(tf.read_transactions(store).transactions) if files_in(store) else 0
+            end_at_a_random_moment(service.url, store, accounts, seed, number)
+            if files_in(store):
+                if not (store / "merging.json").exists():
+                    check_files(store, truth, killed=True)
+                lts = tf.read_transactions(store).transactions
+                assert not lts.duplicated(["account", "lt"]).any()
+                assert len(tf.read_transactions(store).transactions) >= held
+    with HistoryService(rows) as service, tf.Client(service.url) as client:
+        history = tf.fetch_transactions(accounts, client=client, store=store)
+    check(history, truth, accounts)
+    check_files(store, truth)

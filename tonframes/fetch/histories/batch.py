@@ -1,0 +1,173 @@
+"""Histories of as many accounts as one request takes, read until they are complete."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tonframes.client import TooLongError
+from tonframes.fetch.block import wait_before
+from tonframes.fetch.histories.chains import After, Named
+from tonframes.fetch.histories.reading import last_transactions, read_page, read_window
+from tonframes.store import ENDS
+from tonframes.wire.tables import stamped
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from tonframes.client import Client
+    from tonframes.fetch.histories.chains import Chains, Step
+    from tonframes.fetch.histories.reading import AccountPage
+    from tonframes.store import Unit
+    from tonframes.wire.tables import Tables
+
+#: How often a transaction that there must be is asked for.
+ATTEMPTS = 12
+#: Rows of a request for single transactions: so many for each account, at least so many.
+ROWS_PER_ACCOUNT, FEWEST_ROWS = 4, 16
+#: Windows that begin and end within the same cell of this grid are read as one: about a day.
+GRID = {"lt": 2**35, "utime": 86_400}
+
+
+class Batch:
+    """Reads the histories of some accounts.
+
+    Parameters
+    ----------
+    client
+        The client to use.
+    chains
+        The accounts with what is known of them; what comes is added.
+    deliver
+        Called with the transactions that were unknown, page by page.
+    """
+
+    def __init__(self, client: Client, chains: Chains, deliver: Callable[[Tables], None]) -> None:
+        self._client = client
+        self._chains = chains
+        self._deliver = deliver
+
+    def fetch(self, accounts: Sequence[str]) -> dict[str, Step]:
+        """Read what is unknown; return what did not come, by account.
+
+        If a URL is too long for the service or a gateway before it, the accounts are halved.
+        """
+        try:
+            for account, last in last_transactions(self._client, accounts).items():
+                self._chains.set_last(account, last)
+            for window, unit, some in self._windows(accounts):
+                for page in read_window(self._client, some, unit, window):
+                    self._take(page, range(len(page.transactions)))
+            return self._complete(accounts)
+        except TooLongError:
+            if len(accounts) == 1:
+                raise
+        half = len(accounts) // 2
+        return self.fetch(accounts[:half]) | self.fetch(accounts[half:])
+
+    def _windows(self, accounts: Sequence[str]) -> Iterator[tuple[range, Unit, list[str]]]:
+        """Yield the windows to read: gaps of accounts that are almost the same, as one."""
+        cells: dict[tuple[Unit, int, int], list[tuple[range, str]]] = defaultdict(list)
+        for account in accounts:
+            if self._chains.step(account) is None:
+                continue
+            unit = self._chains.periods[account].unit
+            for gap in self._chains.gaps(account):
+                cells[unit, gap.start // GRID[unit], gap.stop // GRID[unit]].append((gap, account))
+        for (unit, _, _), gaps in sorted(cells.items()):
+            window = range(min(g.start for g, _ in gaps), max(g.stop for g, _ in gaps))
+            yield window, unit, list(dict.fromkeys(account for _, account in gaps))
+
+    def _complete(self, accounts: Sequence[str]) -> dict[str, Step]:
+        """Ask for single transactions until all chains are complete, or cannot be."""
+        failed: dict[str, Step] = {}
+        tries: dict[str, int] = defaultdict(int)
+        rounds, waited = 0, 0.0
+        while True:
+            steps = {a: self._chains.step(a) for a in accounts if a not in failed}
+            after = [account for account, step in steps.items() if isinstance(step, After)]
+            named = {a: step for a, step in steps.items() if isinstance(step, Named)}
+            if after:
+                self._ask_after(after)
+                continue
+            if not named:
+                return failed
+            due = self._ask_named(named, rounds)
+            rounds += 1
+            absent = [account for account in due if self._still_lacks(account, named[account])]
+            for account in absent:
+                tries[account] += 1
+                if tries[account] == ATTEMPTS or waited > self._client.deadline:
+                    failed[account] = named[account]
+            if absent and len(absent) == len(due):
+                waited += wait_before(self._client, tries[absent[0]])
+
+    def _still_lacks(self, account: str, named: Named) -> bool:
+        step = self._chains.step(account)
+        return isinstance(step, Named) and step.lt == named.lt
+
+    def _ask_after(self, accounts: Sequence[str]) -> None:
+        """Ask for the first transaction of each account at or after the end of its period."""
+        by_end: dict[tuple[Unit, int], list[str]] = defaultdict(list)
+        for account in accounts:
+            period = self._chains.periods[account]
+            by_end[period.unit, period.end].append(account)
+        for (unit, start), some in by_end.items():
+            waiting, most = some, _rows(len(some))
+            page = self._first_after(waiting, unit, start, most)
+            while page.full:
+                seen = set(page.transactions["account"].to_pylist())
+                waiting = [account for account in waiting if account not in seen]
+                if not waiting:
+                    break
+                most *= 2
+                page = self._first_after(waiting, unit, start, most)
+        self._chains.set_asked_after(accounts)
+
+    def _first_after(
+        self, accounts: Sequence[str], unit: Unit, start: int, most: int
+    ) -> AccountPage:
+        page = read_page(self._client, accounts, unit, range(start, ENDS[unit]), most=most)
+        self._take(page, self._chains.first_after(page.transactions))
+        return page
+
+    def _ask_named(self, named: dict[str, Named], rounds: int) -> list[str]:
+        """Ask for named transactions and those before them, newest first, with one request.
+
+        Returns
+        -------
+        The accounts whose named transactions are on the page, if the service has them.
+        """
+        window = range(
+            min(step.floor for step in named.values()), max(step.lt for step in named.values()) + 1
+        )
+        page = read_page(
+            self._client,
+            list(named),
+            "lt",
+            window,
+            most=_rows(len(named)) << min(rounds, 10),
+            newest_first=True,
+        )
+        rows = page.transactions
+        self._take(page, self._chains.needed_before(rows, {a: s.lt for a, s in named.items()}))
+        reached = pc.min(rows["lt"]).as_py() if page.full else window.start
+        return [account for account, step in named.items() if step.lt >= reached]
+
+    def _take(self, page: AccountPage, positions: Sequence[int]) -> None:
+        """Add rows of a page to the chains, and deliver those that were unknown."""
+        rows = page.transactions.take(pa.array(positions, pa.int64()))
+        fresh = rows.take(pa.array(self._chains.add(rows), pa.int64()))
+        if len(fresh):
+            messages = page.tables["messages"]
+            of = pc.is_in(messages["tx_hash"], value_set=fresh["hash"].combine_chunks())
+            tables = page.tables | {"transactions": fresh, "messages": messages.filter(of)}
+            self._deliver(stamped(tables, datetime.now(UTC)))
+
+
+def _rows(accounts: int) -> int:
+    return max(FEWEST_ROWS, ROWS_PER_ACCOUNT * accounts)

@@ -1,0 +1,169 @@
+"""Count the requests of a fetch of histories before it starts."""
+
+from __future__ import annotations
+
+import html
+from dataclasses import dataclass
+from math import ceil
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow.compute as pc
+
+from tonframes import display
+from tonframes.fetch.histories.reading import AccountPage, read_page
+from tonframes.fetch.histories.transactions import resolve_accounts
+from tonframes.fetch.plan import PLANS
+from tonframes.fetch.resolve import (
+    DEFAULT,
+    ClientOption,
+    StoreOption,
+    resolve_client,
+    resolve_store,
+)
+from tonframes.store import COLUMNS, Period, held_spans
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from tonframes.client import Client
+    from tonframes.store import Bound, Spans, Unit
+
+#: Requests' worth of accounts that are looked at, and rows of a look.
+LOOKS, ROWS = 8, 100
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryPlan:
+    """What `fetch_transactions` would do with the same arguments, if nothing fails.
+
+    Attributes
+    ----------
+    accounts, held
+        Number of accounts, and of those whose whole period the store holds.
+    period
+        From when until when.
+    transactions
+        About how many there are to fetch, from the density at both ends of the period; None if the
+        service was not asked.
+    requests
+        About how many requests they take; with `transactions` None the least number.
+    store
+        Folder of the store; None for none.
+
+    Examples
+    --------
+    >>> plan = HistoryPlan(1, 0, Period("lt", 7), transactions=2500, requests=5, store=None)
+    >>> print(plan)
+    1 account, lt 7 to the last one, 0 of them held; to fetch: about 2,500 transactions, \
+about 5 requests: 5 s without a key, 0 s free, 0 s plus, 0 s advanced
+    """
+
+    accounts: int
+    held: int
+    period: Period
+    transactions: int | None
+    requests: int
+    store: Path | None
+
+    @property
+    def seconds(self) -> pd.Series:
+        """Seconds that the requests take at the rate of each plan of TON Center."""
+        return pd.Series({plan: self.requests / rate for plan, rate in PLANS.items()}, name="s")
+
+    def __str__(self) -> str:
+        accounts = f"{self.accounts:,} account{'s' * (self.accounts != 1)}, {self.period}"
+        if self.held == self.accounts:
+            return f"{accounts}: {self.store} holds all transactions"
+        times = ", ".join(f"{display.lasting(s)} {plan}" for plan, s in self.seconds.items())
+        rows = "" if self.transactions is None else f"about {self.transactions:,} transactions, "
+        least = "at least" if self.transactions is None else "about"
+        return (
+            f"{accounts}, {self.held:,} of them held; to fetch: {rows}{least} "
+            f"{self.requests:,} requests: {times}"
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{html.escape(str(self))}</p>"
+
+
+def plan_transactions(
+    accounts: Iterable[str],
+    *,
+    since: Bound | None = None,
+    until: Bound | None = None,
+    client: ClientOption = None,
+    store: StoreOption = DEFAULT,
+) -> HistoryPlan:
+    """Return how many requests and seconds a fetch of histories would take.
+
+    Two requests look at the density of transactions at both ends of the period, or up to sixteen
+    if there are many accounts. Nothing is written.
+
+    Parameters
+    ----------
+    accounts, since, until, client, store
+        As in `fetch_transactions`; with the client "offline" nothing is measured.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> account = tf.read_accounts(tf.sample()).accounts.address[0]
+    >>> with tf.serve(tf.sample(), dialect="service") as url, tf.Client(url) as client:
+    ...     plan = tf.plan_transactions([account], client=client, store=None)
+    >>> plan.requests
+    2
+    """
+    wanted = resolve_accounts(accounts)
+    period = Period.parse(since, until)
+    with resolve_client(client) as (online, service):
+        target = resolve_store(store, service)
+        spans: Spans = {} if target is None else held_spans(target, wanted)
+        lacking = [a for a in wanted if not any(s.covers(period) for s in spans.get(a, ()))]
+        batches = list(online.batches(lacking)) if online and lacking else []
+        looks = [_count(online, batch, period) for batch in _some(batches)] if online else []
+        most = online.page_limit.rows if online else 1
+    # For each batch its states, its pages, and the transactions before and after the period.
+    each = 1 + bool(period.start) + (period.stop is not None)
+    pages = sum(ceil((look + 1) / most) for look in looks)
+    count = len(batches) or ceil(len(lacking) / 90)
+    scale = count / len(looks) if looks else 0
+    return HistoryPlan(
+        accounts=len(wanted),
+        held=len(wanted) - len(lacking),
+        period=period,
+        transactions=round(sum(looks) * scale) if looks else None,
+        requests=count * each + (ceil(pages * scale) if looks else count),
+        store=None if target is None else target.path,
+    )
+
+
+def _some(batches: Sequence[list[str]]) -> list[list[str]]:
+    """Return a few batches from the whole list."""
+    step = max(1, len(batches) // LOOKS)
+    return list(batches[::step][:LOOKS])
+
+
+def _count(client: Client, accounts: Sequence[str], period: Period) -> float:
+    """Return about how many transactions accounts have in a period."""
+    unit = period.unit
+    window = range(period.start, period.end)
+    first = read_page(client, accounts, unit, window, most=ROWS)
+    if not first.full:
+        return first.count
+    last = read_page(client, accounts, unit, window, most=ROWS, newest_first=True)
+    oldest, newest = _ends(first, unit)[0], _ends(last, unit)[1]
+    length = (newest if period.stop is None else period.stop) - (period.start or oldest)
+    return length * (_density(first, unit) + _density(last, unit)) / 2
+
+
+def _density(page: AccountPage, unit: Unit) -> float:
+    """Return the transactions for each second, or unit of logical time, on a page."""
+    first, last = _ends(page, unit)
+    return page.count / max(1, last - first)
+
+
+def _ends(page: AccountPage, unit: Unit) -> tuple[int, int]:
+    ends = pc.min_max(page.transactions[COLUMNS[unit]]).as_py()
+    return ends["min"], ends["max"]

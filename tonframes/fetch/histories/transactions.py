@@ -1,0 +1,233 @@
+"""Fetch the transactions of accounts, and keep them in a store."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tonframes.addresses import to_raw
+from tonframes.client import UnknownOperationError
+from tonframes.errors import IncompleteError, MissingError, TonframesError
+from tonframes.fetch.histories.chains import Named, Service
+from tonframes.fetch.histories.commits import Histories
+from tonframes.fetch.network import claim, masterchain_info
+from tonframes.fetch.progress import progress as shown
+from tonframes.fetch.resolve import (
+    DEFAULT,
+    ClientOption,
+    StoreOption,
+    resolve_client,
+    resolve_store,
+)
+from tonframes.frames import Transactions
+from tonframes.store import (
+    Bound,
+    Period,
+    held_spans,
+    held_transactions,
+    read_transactions,
+    transactions_in,
+)
+from tonframes.wire.tables import concat
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from tonframes.client import Client
+    from tonframes.fetch.histories.chains import Step
+    from tonframes.store import Store
+    from tonframes.wire.tables import Tables
+
+
+def fetch_transactions(
+    accounts: Iterable[str],
+    *,
+    since: Bound | None = None,
+    until: Bound | None = None,
+    client: ClientOption = None,
+    store: StoreOption = DEFAULT,
+    progress: bool | None = None,
+) -> Transactions:
+    """Fetch all transactions of accounts between two moments; only those that the store lacks.
+
+    Each transaction of an account names the one before it, and the account's state names the last
+    one. So it is proven that none is missing. The service must have the operation
+    `/api/v3/transactions`. After an error or an interruption, call it again with the same
+    arguments: it continues where it stopped.
+
+    Parameters
+    ----------
+    accounts
+        Accounts in any form, any number of them; a single one may be passed as text.
+    since, until
+        From `since` on and before `until`: both moments, or both logical times (lt). A moment is a
+        datetime with a time zone, or text that pandas reads (in UTC if it names no time zone).
+        None is the account's first and its last transaction. A period that ends now or later ends
+        with the last transaction that the service knows.
+    client
+        As in `fetch_blocks`.
+    store
+        As in `fetch_blocks`. Transactions of accounts have their own folders in it.
+    progress
+        Whether to show a progress bar; None shows one in a terminal or a notebook.
+
+    Returns
+    -------
+    Transactions, ordered by (mc_block_seqno, lt, account), so those of one account come oldest
+    first. Its `unknown` lists the accounts that the service does not know; they have none.
+
+    Raises
+    ------
+    ValueError
+        There are no accounts, one is not valid, or `since` is not before `until`.
+    RequestError, DecodeError
+        The service did not answer, its answer cannot be decoded, or it does not have the operation.
+    IncompleteError
+        The service does not have a transaction that another one names, after several attempts.
+    MissingError
+        Offline, and the store does not hold all of them.
+    StoreError
+        The store is of another network, or cannot be written to.
+
+    An error raised while fetching has the attributes `partial`, the `Transactions` that were
+    fetched or held, and `missing`, pairs of an account and the `Period` that lacks something.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> account = tf.read_accounts(tf.sample()).accounts.address[0]
+    >>> with tf.serve(tf.sample(), dialect="service") as url, tf.Client(url) as client:
+    ...     history = tf.fetch_transactions(
+    ...         account, since="2026-05-28T20:28", client=client, store=None
+    ...     )
+    >>> history.accounts == (account,)
+    True
+    """
+    wanted = resolve_accounts(accounts)
+    period = Period.parse(since, until)
+    with resolve_client(client) as (online, service):
+        target = resolve_store(store, service)
+        if online is None:
+            if target is None:
+                raise MissingError("offline, and without a store", missing=tuple(wanted))
+            return read_transactions(target.path, wanted, since=since, until=until)
+        if target is not None:
+            claim(target, online)
+            target.verify_histories(wanted)
+        fetched: list[Tables] = []
+
+        def result(unknown: Sequence[str] = ()) -> Transactions:
+            if target is not None:
+                return held_transactions(target, wanted, period, unknown=unknown)
+            tables = transactions_in(concat(fetched), wanted, period)
+            return Transactions(
+                tables, source=service, accounts=wanted, unknown=unknown, period=str(period)
+            )
+
+        try:
+            unknown = fetch_periods(
+                online, target, dict.fromkeys(wanted, period), fetched, progress=progress
+            )
+        except TonframesError as error:
+            error.partial = result()
+            raise
+        return result(unknown)
+
+
+def fetch_periods(
+    client: Client,
+    store: Store | None,
+    periods: Mapping[str, Period],
+    fetched: list[Tables],
+    *,
+    progress: bool | None,
+) -> tuple[str, ...]:
+    """Fetch and commit what a store lacks of the histories of accounts.
+
+    Parameters
+    ----------
+    periods
+        What is wanted of each account.
+    fetched
+        Takes what comes, if there is no store.
+
+    Returns
+    -------
+    The accounts without any transactions.
+
+    Raises
+    ------
+    IncompleteError
+        Some transactions did not come. All others were fetched.
+    """
+    held = {} if store is None else held_spans(store, periods)
+    lacking = {
+        account: period
+        for account, period in periods.items()
+        if not any(span.covers(period) for span in held.get(account, ()))
+    }
+    unknown = [a for a in held if a not in lacking and not any(s.stop_lt for s in held[a])]
+    if not lacking:
+        return tuple(unknown)
+    with shown(len(lacking), "accounts", show=progress) as bar:
+        histories = Histories(client, store, _service(client), bar)
+        try:
+            histories.fetch(lacking, held)
+        except UnknownOperationError as error:
+            error.missing = tuple(lacking.items())
+            error.add_note(
+                "A history needs a service with the operation /api/v3/transactions; others can be "
+                "read by masterchain blocks: fetch_blocks."
+            )
+            raise
+        except TonframesError as error:
+            complete = set(histories.complete)
+            error.missing = tuple(pair for pair in lacking.items() if pair[0] not in complete)
+            kept = "" if store is None else ", and all transactions that came are kept"
+            error.add_note(
+                f"{len(complete)} of {len(lacking)} histories are complete{kept}. To "
+                "continue, call it again with the same arguments."
+            )
+            raise
+        finally:
+            fetched += histories.parts
+    if histories.lacking:
+        raise _incomplete(histories.lacking, periods, client.base_url, store)
+    return (*unknown, *histories.unknown)
+
+
+def resolve_accounts(accounts: Iterable[str]) -> list[str]:
+    """Check accounts that a user passes, and return each once, in raw form."""
+    listed = [accounts] if isinstance(accounts, str) else list(accounts)
+    if not listed:
+        raise ValueError("accounts is empty")
+    return list(dict.fromkeys(to_raw(listed)))
+
+
+def _service(client: Client) -> Service:
+    """Ask which blocks the service has."""
+    info = masterchain_info(client)
+    first = info.first
+    return Service(
+        first_lt=int(first.start_lt or 0) if first else 0,
+        first_utime=int(first.gen_utime or 0) if first else 0,
+        last_utime=int(info.last.gen_utime or 0),
+    )
+
+
+def _incomplete(
+    lacking: Mapping[str, Step], periods: Mapping[str, Period], service: str, store: Store | None
+) -> IncompleteError:
+    """Return the error that says which transactions did not come."""
+    missing = tuple(
+        (a, Period("lt", step.floor, step.lt + 1) if isinstance(step, Named) else periods[a])
+        for a, step in lacking.items()
+    )
+    account, period = missing[0]
+    more = f" (and {len(missing) - 1} more accounts)" if len(missing) > 1 else ""
+    kept = "" if store is None else "; all other transactions were kept"
+    return IncompleteError(
+        f"the history of {account} from {service}{more}: the transaction with lt "
+        f"{(period.stop or 1) - 1}, which another one or the state names, did not come in any "
+        f"attempt{kept}: try again later, or another service",
+        missing=missing,
+    )

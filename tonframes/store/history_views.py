@@ -1,0 +1,195 @@
+"""Views of histories in a store: Transactions that are read when they are asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tonframes.addresses import to_raw
+from tonframes.errors import MissingError
+from tonframes.frames import Transactions
+from tonframes.store.histories import files_of, held_spans, read_history
+from tonframes.store.period import Bound, Period
+from tonframes.store.reader import Reader, chosen_of
+from tonframes.store.views import check_columns
+from tonframes.tableset import Glance, Unread, ends
+from tonframes.wire import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from os import PathLike
+
+    import pyarrow as pa
+
+    from tonframes.store.spans import Span
+
+
+@dataclass(frozen=True)
+class HeldHistory(Unread):
+    """Transactions or messages of accounts, read from a store when called."""
+
+    store: Reader
+    name: str
+    accounts: tuple[str, ...]
+    period: Period
+    columns: Sequence[str] | None = None
+
+    def __call__(self) -> pa.Table:
+        """Read the rows, in the order of blocks."""
+        return self._read(chosen_of(schema.TABLES[self.name], self.columns))
+
+    def glance(self) -> Glance:
+        """Read times and footers: rows, times, proofs and services."""
+        rows = self._read(["block_time"])
+        footers = [file.footer() for file in files_of(self.store, self.accounts)]
+        first, last = ends(rows, "block_time") or (None, None)
+        return Glance(
+            rows=len(rows),
+            first=first,
+            last=last,
+            proofs=tuple(dict.fromkeys(f.proof for f in footers if f.proof)),
+            services=tuple(dict.fromkeys(f.service for f in footers if f.service)),
+        )
+
+    def head(self, rows: int, columns: tuple[str, ...]) -> pa.Table:
+        """Read the first rows."""
+        chosen = [name for name in columns if self.columns is None or name in self.columns]
+        return self._read(chosen).slice(0, rows)
+
+    def _read(self, columns: Sequence[str]) -> pa.Table:
+        chosen = {self.name: columns}
+        return read_history(self.store, self.accounts, self.period, chosen)[self.name]
+
+
+@dataclass(frozen=True)
+class HistoryBook(Unread):
+    """The newest address book entries of the addresses that occur in histories."""
+
+    store: Reader
+    accounts: tuple[str, ...]
+    period: Period
+    columns: Sequence[str] | None = None
+
+    def __call__(self) -> pa.Table:
+        """Read the entries."""
+        places = {"transactions": ["account"], "messages": ["source", "destination"]}
+        tables = read_history(self.store, self.accounts, self.period, places)
+        occurring = {
+            address
+            for table in tables.values()
+            for column in table.columns
+            for address in column.unique().to_pylist()
+        }
+        return self.store.snapshot(
+            "address_book", addresses=sorted(occurring - {None}), columns=self.columns
+        )
+
+
+def read_transactions(
+    path: str | PathLike[str],
+    accounts: Iterable[str] | None = None,
+    *,
+    since: Bound | None = None,
+    until: Bound | None = None,
+    columns: Sequence[str] | None = None,
+) -> Transactions:
+    """Open transactions of accounts in a store; never touches the network.
+
+    Parameters
+    ----------
+    path
+        A store, as `fetch_transactions(..., store=path)` makes one.
+    accounts
+        Accounts in any form; a single one may be passed as text. None is all accounts whose
+        histories are held.
+    since, until
+        As in `fetch_transactions`; None reads what is held on that side.
+    columns
+        Which columns to read, of every table that has them; None is all.
+
+    Returns
+    -------
+    Transactions, as a view of the store: a table is read when it is first asked for.
+
+    Raises
+    ------
+    MissingError
+        The histories of some `accounts` are not held, or not the whole period; `.missing` has
+        these accounts.
+    StoreError
+        There is no store at `path`, or a file of it is damaged.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import tonframes as tf
+    >>> account = tf.read_accounts(tf.sample()).accounts.address[0]
+    >>> with tf.serve(tf.sample(), dialect="service") as url, TemporaryDirectory() as store:
+    ...     since = "2026-05-28T20:28"
+    ...     with tf.Client(url) as client:
+    ...         fetched = tf.fetch_transactions(account, since=since, client=client, store=store)
+    ...     held = tf.read_transactions(store, account, since=since)
+    ...     len(held.transactions) == len(fetched.transactions)
+    True
+    """
+    store = Reader(path)
+    store.check()
+    check_columns(columns, Transactions.names)
+    period = Period.parse(since, until)
+    if accounts is None:
+        return held_transactions(store, tuple(sorted(held_spans(store))), period, columns=columns)
+    listed = [accounts] if isinstance(accounts, str) else list(accounts)
+    wanted = tuple(dict.fromkeys(to_raw(listed)))
+    spans = held_spans(store, wanted)
+    sides = since is not None, until is not None
+    missing = tuple(a for a in wanted if not _holds(spans.get(a, ()), period, *sides))
+    if missing:
+        raise MissingError(
+            f"{store.path} does not hold the transactions of {len(missing)} of {len(wanted)} "
+            f"accounts, {period}, such as those of {missing[0]}: fetch them with "
+            f"fetch_transactions(..., store={str(store.path)!r})",
+            missing=missing,
+        )
+    return held_transactions(store, wanted, period, columns=columns)
+
+
+def held_transactions(
+    store: Reader,
+    accounts: Sequence[str],
+    period: Period,
+    *,
+    unknown: Sequence[str] | None = None,
+    columns: Sequence[str] | None = None,
+) -> Transactions:
+    """Return transactions of accounts that a store holds, as a view of it.
+
+    Parameters
+    ----------
+    unknown
+        Accounts that have no transactions; None for those of which the store says so.
+    """
+    wanted = tuple(accounts)
+    if unknown is None:
+        spans = held_spans(store, wanted)
+        unknown = [a for a in wanted if not any(s.stop_lt for s in spans.get(a, ()))]
+    return Transactions(
+        {
+            "transactions": HeldHistory(store, "transactions", wanted, period, columns),
+            "messages": HeldHistory(store, "messages", wanted, period, columns),
+            "address_book": HistoryBook(store, wanted, period, columns),
+        },
+        accounts=wanted,
+        unknown=unknown,
+        period=str(period),
+        source=str(store.path),
+    )
+
+
+def _holds(spans: Sequence[Span], period: Period, since: bool, until: bool) -> bool:  # noqa: FBT001
+    """Return whether a span has the whole period, on the sides that are given."""
+    unit = period.unit
+    return any(
+        (not since or span.start(unit) <= period.start)
+        and (not until or span.stop(unit) >= period.end)
+        for span in spans
+    )
