@@ -706,8 +706,9 @@ LISTED = re.findall(
 
 @cache
 def names_in(name: str) -> set[str]:
-    (file,) = Path(__file__).parents[1].rglob(f"test_{name}.py")
-    return set(re.findall(r"^def (test_\w+)\(", file.read_text("utf-8"), re.MULTILINE))
+    files = Path(__file__).parents[1].rglob(f"test_{name}.py")
+    text = "".join(file.read_text("utf-8") for file in files)
+    return set(re.findall(r"^def (test_\w+)\(", text, re.MULTILINE))
 
 
 def test_every_listed_fault_is_shown():
