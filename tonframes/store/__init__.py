@@ -8,6 +8,7 @@
       messages/…  blocks/…                                the same ranges
       accounts/20261121T094500.123456Z-6b1f0a2c.parquet   snapshots, appended and never changed
       address_book/…  metadata/…
+      ingested/…                                          rows that are not proven; see `ingested`
       damaged/…                                           files that were set aside
       .lock                                               locked while something is written
 
@@ -26,6 +27,10 @@ The modules, from what users call down to bytes::
 
     views       Blocks and Accounts that read a store when they are asked for
     upgrade     files of older versions are rewritten
+    ingest      JSON that somebody saved becomes rows that are not proven
+    unproven    views of them together with rows that are held
+    written     folders that `Blocks.write` has written, read again
+    ingested    the folder of ingested rows
     store       writing: more is committed, damaged files leave
     reader      reading: which seqnos and snapshots are held, and their rows
     damage      files that are no longer what was written: found, and set aside
@@ -36,17 +41,21 @@ The modules, from what users call down to bytes::
 
 from tonframes.seqnos import SPAN, aligned, subtract
 from tonframes.store.digest import digest, within
+from tonframes.store.ingest import ingest
+from tonframes.store.reader import NETWORKS
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
 from tonframes.store.views import HeldRows, blocks_of, read_accounts, read_blocks
 
 __all__ = [
+    "NETWORKS",
     "SPAN",
     "HeldRows",
     "Store",
     "aligned",
     "blocks_of",
     "digest",
+    "ingest",
     "read_accounts",
     "read_blocks",
     "subtract",

@@ -177,14 +177,17 @@ class Store(Reader):
 
         Both are made under the lock only: whoever holds it never removes what another is writing.
         """
-        for folder in (self.path, *self._folders()):
-            for file in folder.glob(".*.tmp"):
-                if TEMPORARY.fullmatch(file.name):
-                    file.unlink(missing_ok=True)
+        self._sweep_temporary()
         committed = self.files("transactions")
         for name in _RANGED[:-1]:
             for run, file in self.files(name).items():
                 if run not in committed:
+                    file.unlink(missing_ok=True)
+
+    def _sweep_temporary(self) -> None:
+        for folder in (self.path, *self._folders()):
+            for file in folder.glob(".*.tmp"):
+                if TEMPORARY.fullmatch(file.name):
                     file.unlink(missing_ok=True)
 
     # ── damage ───────────────────────────────────────────────────────────────────────────────────
@@ -243,7 +246,8 @@ class Store(Reader):
                 if fault is None or not os.path.lexists(file.path):
                     continue  # another process was here first
                 # Transactions go first: what a process that is killed here leaves is swept away.
-                names = reversed(_RANGED) if file.run else [file.table.name]
+                last = file.table.name == _RANGED[-1]
+                names = reversed(_RANGED) if last else [file.table.name]
                 moved = damage.set_aside(
                     self.path, [self.path / name / file.path.name for name in names]
                 )
