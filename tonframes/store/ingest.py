@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tonframes.wire.tables import Tables
 
 #: JSON or where it is: a file, an open file, text or bytes of JSON, or parsed JSON.
-Source = str | PathLike[str] | bytes | Mapping[str, Any]
+Source = str | PathLike[str] | bytes | Mapping[str, Any] | IO[Any]
 
 #: Rows that are decoded and committed together.
 BATCH = 20_000

@@ -76,9 +76,8 @@ class Ingested(Store):
         """
         rows = self._all(name)
         if name == "accounts":
-            order = pc.sort_indices(
-                rows, sort_keys=[("last_transaction_lt", "ascending")], null_placement="at_start"
-            )
+            # Without a transaction comes first.
+            order = pc.sort_indices(rows["last_transaction_lt"].fill_null(-1))
             return latest(rows.take(order))
         if name not in ("transactions", "messages", "blocks"):
             return latest(rows)

@@ -52,7 +52,7 @@ class AllRows(Unread):
         if self.unproven is not None:
             more = within(more, self.unproven)
         held = self.store.read(self.name, self.store.held_of(self.name, self.held), needed)
-        rows = pa.concat_tables([held, more.select(needed)])
+        rows = pa.concat_tables([held.select(needed), more.select(needed)])
         # The sort is stable: within a masterchain block rows stay in their order.
         return rows.take(pc.sort_indices(rows["mc_block_seqno"])).select(chosen)
 
