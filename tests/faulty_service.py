@@ -23,7 +23,8 @@ import tonframes as tf
 from tonframes.client import Client
 from tonframes.client.rate import Clock, Rate
 from tonframes.seqnos import ranges
-from tonframes.service.dialects import DIALECTS, Refusal
+from tonframes.service.dialects import DIALECTS
+from tonframes.service.parameters import Refusal
 from tonframes.service.rows import HeldRows
 from tonframes.store import Store, digest
 from tonframes.wire import pages, schema

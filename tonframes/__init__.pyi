@@ -4,11 +4,12 @@ from .addresses import to_friendly, to_raw
 from .analysis.activity import activity, flows
 from .analysis.audit import check_balances, check_fees
 from .analysis.failures import failure_summary, failures
-from .analysis.fees import fee_breakdown, fee_summary, to_ton, undo_gas_exchange
+from .analysis.fees import fee_breakdown, fee_summary, undo_gas_exchange
 from .analysis.gas import gas_outliers, gas_summary, price_of
 from .analysis.names import with_names
 from .analysis.storage import storage_rates
 from .analysis.traces import trace_costs
+from .analysis.units import to_ton
 from .bodies import decode_bodies
 from .client import Client
 from .columns import describe

@@ -216,9 +216,11 @@ def _store(options: argparse.Namespace) -> StoreOption:
 
 
 def _fetch_blocks(options: argparse.Namespace) -> None:
+    from tonframes.fetch.time import resolve_seqnos
+
     store = _store(options)
     with _client(options) as client:
-        seqnos = _seqnos(options.seqnos, client)
+        (seqnos,) = resolve_seqnos(options.seqnos, client)
         plan = tf.plan_blocks(seqnos, client=client, store=store)
         if options.dry:
             print(plan)
@@ -229,8 +231,8 @@ def _fetch_blocks(options: argparse.Namespace) -> None:
 
 def _follow(options: argparse.Namespace) -> None:
     with _client(options) as client:
-        start = None if options.start is None else _seqno(options.start, client)
-        for blocks in tf.follow_blocks(start, client=client, store=_store(options)):
+        following = tf.follow_blocks(options.start, client=client, store=_store(options))
+        for blocks in following:
             print(_card(blocks).partition("\n")[0], flush=True)
 
 
@@ -311,24 +313,3 @@ def _upgrade(options: argparse.Namespace) -> None:
     for file in rewritten:
         print(f"rewrote {file}")
     print(f"{len(rewritten)} files rewritten; {options.store} has version {VERSION} of the columns")
-
-
-def _seqnos(text: str, client: tf.Client) -> range:
-    """Read `100:150`, `100`, or two times with a slash between them, as in ISO 8601."""
-    # A time contains colons, and a hyphen. A range of seqnos has no hyphen.
-    start, separator, stop = text.partition("/" if "/" in text or "-" in text else ":")
-    if not separator:
-        seqno = _seqno(text, client)
-        return range(seqno, seqno + 1)
-    if not start or not stop:
-        raise ValueError(f"expected 100:150, 100, or 2026-05-28/2026-05-29, not {text!r}")
-    seqnos = range(_seqno(start, client), _seqno(stop, client))
-    if not seqnos:
-        raise ValueError(
-            f"{text!r} is empty: it starts at {seqnos.start} and ends before {seqnos.stop}"
-        )
-    return seqnos
-
-
-def _seqno(text: str, client: tf.Client) -> int:
-    return int(text) if text.isdecimal() else tf.seqno_at(text, client=client)

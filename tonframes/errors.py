@@ -18,16 +18,18 @@ what to do if something can be done.
 
 from __future__ import annotations
 
+import difflib
 import sys
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
 #: A value quoted in a message is cut to this many characters.
 QUOTED = 80
+_NEAR = 0.7  # how similar a name must be to be suggested, 0 to 1
 
 
 def shorten(value: object) -> str:
@@ -53,6 +55,18 @@ def shorten(value: object) -> str:
         return text
     quote = text[0] if text[0] in "'\"" else ""
     return text[: QUOTED - 1 - len(quote)] + "…" + quote
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the question whether a similar name was meant, for the end of a message.
+
+    Examples
+    --------
+    >>> did_you_mean("acount", ["account", "hash"]), did_you_mean("x", ["account"])
+    (". Did you mean 'account'?", '')
+    """
+    near = difflib.get_close_matches(name, list(known), 1, _NEAR)
+    return f". Did you mean {near[0]!r}?" if near else ""
 
 
 class TonframesError(Exception):

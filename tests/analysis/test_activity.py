@@ -209,15 +209,28 @@ def test_either_end_will_do(made):
         )
 
 
-def test_sums_may_be_more_than_int64_holds(made):
+def test_sums_that_int64_does_not_hold_are_refused_or_wide(made):
     transactions, messages = frames(made)
     rich = messages[messages.source.notna() & messages.destination.notna()].copy()
     rich["value"] = 2**63 - 1
     rich["bounced"] = False
     count = rich.msg_hash.nunique()
-    assert int(flows(rich, by=()).value[0]) == count * (2**63 - 1)
-    arrived = (rich.direction == "in").sum()
-    assert int(activity(transactions, rich, by=()).value[0]) == int(arrived) * (2**63 - 1)
+    assert int(flows(rich, by=(), wide=True).value[0]) == count * (2**63 - 1)
+    arrived = int((rich.direction == "in").sum())
+    found = activity(transactions, rich, by=(), wide=True)
+    assert int(found.value[0]) == arrived * (2**63 - 1)
+    for call in (lambda: flows(rich, by=()), lambda: activity(transactions, rich, by=())):
+        with pytest.raises(OverflowError, match=r"cannot add up value of all rows: .*wide=True"):
+            call()
+
+
+def test_values_are_ordinary_numbers(made, tmp_path):
+    pairs = flows(frames(made)[1])
+    assert (pairs.value / 10**9).dtype == "Float64"
+    assert len(pairs.nlargest(3, "value")) == 3
+    assert pairs.describe().loc["max", "value"] == pairs.value.max()
+    pairs.to_parquet(tmp_path / "pairs.parquet")
+    assert_frame_equal(pd.read_parquet(tmp_path / "pairs.parquet"), pairs)
 
 
 # Frames
@@ -295,7 +308,7 @@ def test_wrong_frames_are_refused(made):
         flows(transactions)
     with pytest.raises(ValueError, match="cannot group by 'opcode'"):
         activity(transactions, by="opcode")
-    with pytest.raises(ValueError, match="flows needs the column 'nonsense'"):
+    with pytest.raises(ValueError, match="flows cannot group by 'nonsense'"):
         flows(messages, by="nonsense")
     for column in ("tx_hash", "direction", "bounced"):
         with pytest.raises(ValueError, match=f"flows cannot group by '{column}'"):

@@ -87,6 +87,19 @@ def test_an_import_fee_that_no_price_gives_is_found(chain):
     assert set(violated.hash) < set(messages.query("direction == 'in' and source.isna()").tx_hash)
 
 
+def test_prices_may_be_given_by_a_generator(chain):
+    transactions, messages = chain
+    audit = check_fees(transactions, messages, prices=(row for row in BASECHAIN + MASTERCHAIN))
+    assert verdicts(audit) == {"ok": len(transactions)}
+
+
+@pytest.mark.parametrize("wrong", [["a"], [], 5])
+def test_prices_are_checked_with_messages_and_without(chain, wrong):
+    for frames in (chain, chain[:1]):
+        with pytest.raises((TypeError, ValueError), match=r"tonframes\.network\.prices\.Prices"):
+            check_fees(*frames, prices=wrong)
+
+
 def test_less_than_nothing_is_no_import_fee(chain):
     transactions, _ = chain
     external = transactions[transactions.compute_gas_credit.fillna(0) > 0][:1].copy()

@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import narwhals as nw
+import pandas as pd
+import pyarrow as pa
 import pytest
+from pandas.testing import assert_frame_equal
 from parity import ENGINES, LAZY, assert_same, collected, frame_of, lake, rows_of
 
 import tonframes as tf
+from tonframes.analysis import engines
 
 #: What is called, by a name: transactions and messages in, a frame out.
 CALLS = {
@@ -43,6 +49,8 @@ CALLS = {
     "activity without messages": lambda t, _: tf.activity(t),
     "flows": lambda _, m: tf.flows(m),
     "flows of opcodes": lambda _, m: tf.flows(m, by=["opcode", "hour"]),
+    "flows of weeks": lambda _, m: tf.flows(m, by=["week", "month"], wide=True),
+    "fee_summary of months": lambda t, m: tf.fee_summary(t, m, by=["week", "month"], wide=True),
     "to_ton": lambda t, _: tf.to_ton(tf.fee_breakdown(t)),
 }
 
@@ -86,9 +94,55 @@ def test_every_helper_is_called():
     assert takes_frames - {"to_ton"} == helpers - drawn - {"decode_bodies", "parse_transactions"}
 
 
+def test_only_the_modules_of_engines_know_them():
+    modules = {path.stem: path.read_text() for path in Path(engines.__file__).parent.glob("*.py")}
+    knowing = {name for name, source in modules.items() if "implementation" in source}
+    assert knowing == {"engines", "intake", "sums", "periods", "trees"}
+
+
 @pytest.mark.parametrize("engine", LAZY[:-1])
 def test_what_is_lazy_stays_lazy(engine, tables, folder):
     # That the kind is the same is shown above; this, that nothing was computed to make it.
     transactions, messages = (frame_of(engine, table[:0], folder) for table in tables)
     for call in CALLS.values():
         call(transactions, messages)
+
+
+def rewritten(rows):
+    return rows.with_columns(
+        text=nw.when(nw.col("text") == "a").then(nw.lit("z")).otherwise(nw.col("text")),
+        number=nw.col("number") + 1,
+    )
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
+def test_a_step_may_rewrite_a_text_under_its_own_name(engine, tmp_path):
+    table = pa.table({"text": ["a", "b", None], "number": [1, 2, 3], "other": ["a", "a", "b"]})
+    frame = engines.lazy(frame_of(engine, table, tmp_path))
+    for found in (
+        engines.by_row(frame, rewritten),
+        engines.replace(frame, rewritten, reads=["text", "number"], writes=["text", "number"]),
+    ):
+        in_memory = engine in ("polars", "pyarrow")
+        native = found.collect().to_native() if in_memory else found.to_native()
+        rows = collected(engine, native).sort_by("number")
+        assert rows["text"].to_pylist() == ["z", "b", None]
+        assert rows["number"].to_pylist() == [2, 3, 4]
+        assert rows["other"].to_pylist() == ["a", "a", "b"]
+
+
+def test_columns_that_a_step_does_not_read_pass_as_they_are():
+    frame = pd.DataFrame(
+        {
+            "mine": pd.Series([object(), 2, "x"], dtype=object),
+            "text": ["a", "b", None],
+            "number": [1, 2, 3],
+            "kind": pd.Categorical(["p", "q", "p"]),
+        },
+        index=[7, 7, 9],
+    )
+    found = engines.replace(
+        engines.lazy(frame), rewritten, reads=["text", "number"], writes=["number"]
+    )
+    expected = frame.assign(number=pd.array([2, 3, 4], "Int64"))
+    assert_frame_equal(found.collect().to_native(), expected)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import datetime as dt
-
 import pytest
 from parity import synthetic
 
-from tonframes.analysis.grouping import add_up, take_grouped
+from tonframes.analysis.grouping import take_grouped
 
 
 @pytest.fixture(scope="module")
@@ -20,14 +18,6 @@ def taken(chain, by, needs=("total_fees",)):
     return rows.collect().to_native(), keys
 
 
-def test_no_group_is_one_group(chain):
-    rows, keys = take_grouped("a helper", *chain, ["total_fees"], ())
-    groups = add_up(rows, keys, "total_fees").collect().to_native()
-    assert keys == []
-    assert groups.columns.to_list() == ["transactions", "total_fees"]
-    assert groups.iloc[0].to_list() == [len(chain[0]), chain[0].total_fees.sum()]
-
-
 def test_columns_of_the_in_message_are_joined(chain):
     rows, keys = taken(chain, ["opcode", "account"])
     incoming = chain[1][chain[1].direction == "in"].set_index("tx_hash").opcode
@@ -36,14 +26,6 @@ def test_columns_of_the_in_message_are_joined(chain):
     known = rows.dropna(subset="opcode")
     assert known.opcode.to_list() == known.hash.map(incoming).to_list()
     assert len(rows) == len(chain[0])
-
-
-def test_periods_are_utc(chain):
-    rows, _ = taken(chain, ["hour", "day"])
-    for row in rows.itertuples():
-        time = dt.datetime.fromtimestamp(row.now, tz=dt.UTC)
-        assert row.hour == time.replace(minute=0, second=0)
-        assert row.day == time.replace(hour=0, minute=0, second=0)
 
 
 def test_a_group_named_twice_is_one(chain):
@@ -56,7 +38,7 @@ def test_messages_are_needed_for_their_columns(chain):
 
 
 @pytest.mark.parametrize("by", [3, None, ["account", None], {"account"}])
-def test_names_are_texts(chain, by):
+def test_keys_are_names_of_columns(chain, by):
     with pytest.raises(TypeError, match="a helper groups by names of columns, not by"):
         take_grouped("a helper", *chain, ["total_fees"], by)
 
@@ -64,3 +46,16 @@ def test_names_are_texts(chain, by):
 def test_a_figure_of_the_result_is_no_group(chain):
     with pytest.raises(ValueError, match="cannot group by 'cost': it is a figure of the result"):
         take_grouped("a helper", *chain, ["total_fees"], "cost", figures=["cost"])
+
+
+def test_the_near_column_is_suggested(chain):
+    transactions, messages = chain
+    with pytest.raises(ValueError, match=r"by 'acount': there is no such .* mean 'account'\?"):
+        take_grouped("a helper", transactions, messages, [], "acount")
+    with pytest.raises(ValueError, match=r"by 'opcod': .* Did you mean 'opcode'\?"):
+        take_grouped("a helper", transactions, None, [], "opcod")
+    with pytest.raises(ValueError, match=r"by 'weeks': .* Did you mean 'week'\?"):
+        take_grouped("a helper", transactions, None, [], "weeks")
+    renamed = transactions.rename(columns={"total_fees": "total_fee"})
+    with pytest.raises(ValueError, match=r"'total_fees' .* Did you mean 'total_fee'\?"):
+        take_grouped("a helper", renamed, None, ["total_fees"], ())

@@ -307,10 +307,12 @@ def test_where_there_is_nothing_the_columns_are_the_same(engine, tmp_path):
     assert set(found["fwd_fees"].to_pylist()) == {0}
 
 
-def test_sums_of_values_may_be_more_than_int64_holds():
+def test_sums_that_int64_does_not_hold_are_refused_or_wide():
     transactions, messages = pandas_frames([None, 0, 0, 0])
     messages["value"] = 2**63 - 1
-    (row,) = plain(trace_costs(transactions, messages)).values()
+    with pytest.raises(OverflowError, match=r"cannot add up attached of trace_id='0': "):
+        trace_costs(transactions, messages)
+    (row,) = plain(trace_costs(transactions, messages, wide=True)).values()
     assert row["attached"] == 3 * (2**63 - 1)
 
 

@@ -1,30 +1,29 @@
-"""Do the numbers add up? The audit to run before any other question."""
+"""Whether fees and balances add up: to be checked before any other question."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 import pyarrow as pa
 
-from tonframes.analysis import engines
+from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.expressions import first_match, one_if
 from tonframes.analysis.fees import BREAKDOWN, taken_apart
 from tonframes.bodies import import_fees
-from tonframes.network.prices import PRICES
+from tonframes.network.pricing import checked_prices
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+
+    import pandas as pd
 
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
     from tonframes.network.prices import Prices
-
-_FEES = ("hash", "account", "verdict", "difference", "why")
-_BALANCES = ("hash", "account", "lt", "verdict", "difference", "why", "chain")
-
-_EAGER = ("pandas", "polars", "pyarrow")
 
 # Whatever is sent to this address is burned (configuration parameter 5, since May 2023).
 _BLACKHOLE = "-1:" + "F" * 64
@@ -50,40 +49,55 @@ _CHAIN = (
 _MOVED = ("tx_hash", "direction", "source", "value", "fwd_fee", "ihr_fee")
 
 
+@overload
 def check_fees(
-    transactions: AnyFrame, messages: AnyFrame | None = None, *, prices: Sequence[Prices] = PRICES
+    transactions: Blocks, messages: None = None, *, prices: Iterable[Prices] | None = ...
+) -> pd.DataFrame: ...
+@overload
+def check_fees(
+    transactions: AnyFrame,
+    messages: AnyFrame | None = ...,
+    *,
+    prices: Iterable[Prices] | None = ...,
+) -> AnyFrame: ...
+def check_fees(
+    transactions: AnyFrame,
+    messages: AnyFrame | None = None,
+    *,
+    prices: Iterable[Prices] | None = None,
 ) -> AnyFrame:
-    """Judge each transaction by whether its fees add up.
+    """Check whether the fees of each transaction add up.
 
     Parameters
     ----------
     transactions
-        A frame of any engine.
+        A frame of any engine, or a `Blocks`, which brings its messages.
     messages
         The messages of the same transactions, a frame of pandas, polars or pyarrow. With them,
         and with the extra `boc`, the fee for importing an external message is computed from the
         message and compared. Needs body or body_boc.
     prices
-        The rows of the price history to compute by.
+        The price history: yours, if the network is not mainnet or the prices have changed since.
+        None is `tonframes.network.prices.PRICES`, the history of mainnet.
 
     Returns
     -------
-    A frame of the same engine, a row a transaction (on pandas with the same index):
+    A frame of the same engine with a row for each transaction (on pandas with the same index):
 
-    - hash, account.
+    - hash, account: the transaction.
     - verdict: ok, unknown or violated.
-    - difference: nanoton that `total_fees` is above what the rules give; null where unknown.
-    - why: of what is not ok, the reason.
+    - difference: nanoton by which `total_fees` is larger than the rules give; null if unknown.
+    - why: the reason, where the verdict is not ok.
 
     Raises
     ------
     TypeError
-        `messages` of a lazy engine: bodies are read by Python, row by row.
+        `messages` of a lazy engine: Python reads the bodies row by row.
 
     Notes
     -----
     ``total_fees = storage + gas + action + bounce + import + due`` (transaction.cpp; see
-    `fee_breakdown`). Violated means that the data is wrong: on the chain it cannot be.
+    `fee_breakdown`). Violated means that the data is wrong: the chain follows the rule.
 
     Examples
     --------
@@ -92,17 +106,19 @@ def check_fees(
     >>> check_fees(transactions)["verdict"].value_counts().to_dict()
     {'ok': 2152, 'unknown': 848}
     """
-    rows = engines.take(transactions, "check_fees", TRANSACTIONS, BREAKDOWN, also=("account",))
+    history = checked_prices(prices)
+    messages = intake.paired("check_fees", transactions, messages)
+    rows = intake.take(transactions, "check_fees", TRANSACTIONS, BREAKDOWN, also=("account",))
     rows = engines.by_row(rows, taken_apart)
     if messages is None:
-        return engines.give(engines.by_row(rows, _judge_fees), transactions)
-    imports = _imports(rows, messages, prices)
+        return intake.give(engines.by_row(rows, _judge_fees), transactions)
+    imports = _imports(rows, messages, history)
     rows = rows.join(imports, left_on="hash", right_on="tx_hash", how="left")
-    return engines.give(engines.by_row(rows, partial(_judge_fees, imports=True)), transactions)
+    return intake.give(engines.by_row(rows, partial(_judge_fees, imports=True)), transactions)
 
 
 def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
-    """Judge rows with the columns of `fee_breakdown`, and `expected` if there are `imports`."""
+    """Check rows with the columns of `fee_breakdown`, and `expected` if there are `imports`."""
     off = nw.col("residual")
     rows = rows.with_columns(fee=nw.col("import"))
     external = nw.col("external") & (nw.col("fee") != 0)
@@ -110,25 +126,22 @@ def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
     if imports:
         off = nw.when(external).then(nw.col("fee") - nw.col("expected")).otherwise(off)
         known = nw.col("complete") & ~(external & nw.col("expected").is_null())
-    # Less than nothing cannot have been paid, whatever the message was.
+    # A negative fee cannot have been paid, whatever the message was.
     off = nw.when(nw.col("fee") < 0).then(nw.col("fee")).otherwise(off)
     known = known | (nw.col("fee") < 0).fill_null(value=False)
     return (
         _judged(rows, off, known)
         .with_columns(
-            why=nw.when(nw.col("verdict") == "violated")
-            .then(nw.lit("the parts do not add up to total_fees"))
-            .otherwise(
-                nw.when(~nw.col("complete"))
-                .then(nw.lit("phases are missing"))
-                .otherwise(
-                    nw.when(nw.col("verdict") == "unknown").then(
-                        nw.lit("the fee for importing the message stands in no field")
-                    )
-                )
+            why=first_match(
+                (nw.col("verdict") == "violated", nw.lit("the parts do not add up to total_fees")),
+                (~nw.col("complete"), nw.lit("phases are missing")),
+                (
+                    nw.col("verdict") == "unknown",
+                    nw.lit("the fee for importing the message stands in no field"),
+                ),
             )
         )
-        .select(_FEES)
+        .select(results.CHECK_FEES.names())
     )
 
 
@@ -141,23 +154,23 @@ def _judged(rows: Frame, off: nw.Expr, known: nw.Expr) -> Frame:
 
 
 def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
-    """Compute import fees: of each external message the possible one nearest to what was paid."""
-    here = set(engines.names(messages, "check_fees", MESSAGES))
+    """Compute the import fee of each external message: the possible one nearest to the one paid."""
+    here = set(intake.columns_of(messages, "check_fees", MESSAGES))
     body, init = (
         ("body_boc", "init_state_boc") if "body_boc" in here else ("body", "init_state_body")
     )
-    found = engines.take(
+    found = intake.take(
         messages,
         "check_fees",
         MESSAGES,
         ("tx_hash", "direction", "source", "value"),
         also=(body, init),
     )
-    engines.same_engine("check_fees", rows, found)
-    if found.implementation.value not in _EAGER or engines.is_lazy(messages):
+    intake.same_engine("check_fees", rows, found)
+    if not intake.in_memory(messages):
         raise TypeError(
             "check_fees reads bodies of messages row by row, in Python: it takes messages as "
-            f"pandas, polars or pyarrow, not {found.implementation.value}; collect the messages "
+            f"pandas, polars or pyarrow, not {type(messages).__name__}; collect the messages "
             "first, or leave them out"
         )
     external = (
@@ -205,24 +218,28 @@ def _nearest(
     return min(possible, key=lambda fee: abs(fee - paid), default=None)
 
 
-def check_balances(transactions: AnyFrame, messages: AnyFrame) -> AnyFrame:
-    """Judge each account's chain of transactions by whether no nanoton appears or vanishes.
+@overload
+def check_balances(transactions: Blocks, messages: None = None) -> pd.DataFrame: ...
+@overload
+def check_balances(transactions: AnyFrame, messages: AnyFrame) -> AnyFrame: ...
+def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> AnyFrame:
+    """Check that no nanoton appears or vanishes in each account's chain of transactions.
 
     Parameters
     ----------
     transactions, messages
-        Frames of one engine, any.
+        Two frames of one engine, or a `Blocks` in place of both.
 
     Returns
     -------
-    A frame of the same engine, a row a transaction:
+    A frame of the same engine with a row for each transaction:
 
-    - hash, account, lt.
+    - hash, account, lt: the transaction.
     - verdict: ok, unknown or violated.
-    - difference: nanoton that the balance after is above what it should be; null where unknown.
-    - why: of what is not ok, the reason.
-    - chain: how many transactions are judged together. A service knows a balance once a block:
-      what an account did within one block can only be judged as a whole, and its transactions
+    - difference: nanoton by which the balance after is larger than it should be; null if unknown.
+    - why: the reason, where the verdict is not ok.
+    - chain: number of transactions that are checked together. A service knows a balance once a
+      block: several transactions of an account in one block can only be checked as a whole, and
       share verdict and difference.
 
     Notes
@@ -232,34 +249,31 @@ def check_balances(transactions: AnyFrame, messages: AnyFrame) -> AnyFrame:
         before + value in + ihr_fee in = after + sum of out (value + fwd_fee + ihr_fee)
                                          + total_fees + burned
 
-    From the first balance known before to the next one known after, over transactions linked by
-    prev_trans_hash. An unknown balance is 0 only of an account that does not exist. Burned is
-    what was sent to -1:FFFF…FFFF. Extra currencies are not looked at.
+    The check goes from the first balance known before to the next one known after, over
+    transactions linked by prev_trans_hash. An unknown balance counts as 0 only for an account that
+    does not exist. Burned is what was sent to -1:FFFF…FFFF. Extra currencies are not checked.
 
     Examples
     --------
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
-    >>> check_balances(blocks.transactions, blocks.messages)["verdict"].unique().tolist()
+    >>> check_balances(blocks)["verdict"].unique().tolist()
     ['ok']
     """
-    rows = engines.take(transactions, "check_balances", TRANSACTIONS, _CHAIN)
-    moved = engines.take(messages, "check_balances", MESSAGES, _MOVED)
-    engines.same_engine("check_balances", rows, moved)
+    messages = intake.paired("check_balances", transactions, messages)
+    rows = intake.take(transactions, "check_balances", TRANSACTIONS, _CHAIN)
+    moved = intake.take(messages, "check_balances", MESSAGES, _MOVED)
+    intake.same_engine("check_balances", rows, moved)
     moved = engines.by_row(moved, _with_flow)
-    flows = moved.group_by("tx_hash").agg(
-        nw.col("flow").sum(), nw.col("ins").sum(), nw.col("outs").sum()
-    )
-    flows = engines.integers(flows, "flow", "ins", "outs")
+    flows = sums.add_up(moved, ["tx_hash"], sums=["flow", "ins", "outs"], rows_as="messages")
     rows = rows.join(flows, left_on="hash", right_on="tx_hash", how="left")
     rows = engines.by_row(rows, _with_change)
     rows = engines.by_group(rows, ["account"], _with_chains)
     rows = engines.integers(rows, "changes", "known", "chain", "first", "last")
-    return engines.give(engines.by_row(rows, _judge_balances), transactions)
+    return intake.give(engines.by_row(rows, _judge_balances), transactions)
 
 
 def _with_flow(rows: Frame) -> Frame:
-    one, none = nw.lit(1), nw.lit(0)
     carried = (
         nw.col("value").fill_null(0)
         + nw.col("ihr_fee").fill_null(0)
@@ -268,19 +282,19 @@ def _with_flow(rows: Frame) -> Frame:
     incoming = nw.col("direction") == "in"
     gained = carried - nw.col("fwd_fee").fill_null(0)
     return rows.with_columns(
-        # An external message out carries nothing; what it cost is in the action fees.
-        flow=nw.when(incoming).then(gained).otherwise(none - carried),
-        ins=nw.when(incoming).then(one).otherwise(none),
-        outs=nw.when(incoming).then(none).otherwise(one),
+        # An external message out carries no value; what it cost is in the action fees.
+        flow=nw.when(incoming).then(gained).otherwise(nw.lit(0) - carried),
+        ins=one_if(incoming),
+        outs=one_if(~incoming),
     )
 
 
 def _with_change(rows: Frame) -> Frame:
-    """Add what each transaction did to the balance; null where messages are missing."""
+    """Add by how much each transaction changed the balance; null where messages are missing."""
     none = nw.lit(0)
     sent = nw.when(nw.col("action_success")).then(nw.col("action_msgs_created")).otherwise(none)
-    bounced = nw.when(nw.col("bounce") == "ok").then(nw.lit(1)).otherwise(none)
-    received = nw.when(nw.col("descr") == "ord").then(nw.lit(1)).otherwise(none)
+    bounced = one_if(nw.col("bounce") == "ok")
+    received = one_if(nw.col("descr") == "ord")
     whole = (nw.col("outs").fill_null(0) == sent.fill_null(0) + bounced) & (
         nw.col("ins").fill_null(0) == received
     )
@@ -292,8 +306,8 @@ def _with_change(rows: Frame) -> Frame:
         after=_balance("after", "end_status"),
     )
     return rows.with_columns(
-        known_change=nw.when(nw.col("change").is_null()).then(none).otherwise(nw.lit(1)),
-        known_after=nw.when(nw.col("after").is_null()).then(none).otherwise(nw.lit(1)),
+        known_change=one_if(~nw.col("change").is_null()),
+        known_after=one_if(~nw.col("after").is_null()),
         one=nw.lit(1),
     )
 
@@ -305,7 +319,7 @@ def _balance(when: str, status: str) -> nw.Expr:
 
 
 def _with_chains(rows: Frame) -> Frame:
-    """Count off the chains of an account, and add up what happened in each."""
+    """Add the number of each chain of an account, and what happened in it."""
     rows = engines.with_previous(rows, ["hash", "known_after"], "account", "lt")
     linked = nw.col("previous_hash") == nw.col("prev_trans_hash")
     goes_on = linked & (nw.col("previous_known_after") == 0) & nw.col("before").is_null()
@@ -329,17 +343,14 @@ def _judge_balances(rows: Frame) -> Frame:
     return (
         _judged(rows, off, ~unknown)
         .with_columns(
-            why=nw.when(nw.col("verdict") == "violated")
-            .then(nw.lit("balances do not add up"))
-            .otherwise(
-                nw.when(missing)
-                .then(nw.lit("messages are missing"))
-                .otherwise(
-                    nw.when(nw.col("verdict") == "unknown").then(
-                        nw.lit("no balance is known before or after")
-                    )
-                )
+            why=first_match(
+                (nw.col("verdict") == "violated", nw.lit("balances do not add up")),
+                (missing, nw.lit("messages are missing")),
+                (
+                    nw.col("verdict") == "unknown",
+                    nw.lit("no balance is known before or after"),
+                ),
             )
         )
-        .select(_BALANCES)
+        .select(results.CHECK_BALANCES.names())
     )

@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import functools
-import operator
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
-from tonframes.analysis import engines
-from tonframes.analysis.grouping import add_up, take_grouped
+from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.grouping import take_grouped
+from tonframes.analysis.phases import EXCHANGE, is_exchanged, with_true_gas
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
 
-#: 1 TON in nanoton.
-TON = 10**9
-
-#: The parts of `total_fees` that stand in columns of their own, by the name that
-#: `fee_breakdown` has for them. `action_total_fwd_fees` is no part: it overlaps the action fees.
+#: The parts of `total_fees` that have columns of their own, by their names in `fee_breakdown`.
+#: `action_total_fwd_fees` is not a part: it overlaps the action fees.
 PARTS = {
     "storage": "storage_fees_collected",
     "gas": "compute_gas_fees",
@@ -33,18 +32,8 @@ PARTS = {
 #: Every part, in the order in which frames show them.
 COMPONENTS = ("storage", "gas", "action", "bounce", "import", "due")
 
-_FIGURES = (
-    "transactions",
-    *COMPONENTS,
-    "residual",
-    "unknown",
-    "total_fees",
-    "fwd_fees",
-    "cost",
-    "share",
-)
-
-_EXCHANGE = ("block_workchain", "compute_gas_used", "compute_gas_fees", "compute_vm_steps")
+_OF_ROWS = (*COMPONENTS, "residual", "total_fees")
+_AMOUNTS = (*_OF_ROWS, "fwd_fees", "unknown", "cost")
 
 #: What `fee_breakdown` reads.
 BREAKDOWN = (
@@ -57,20 +46,24 @@ BREAKDOWN = (
     "action_success",
     "action_result_code",
     "bounce",
-    *_EXCHANGE,
-    *(column for column in PARTS.values() if column not in _EXCHANGE),
+    *EXCHANGE,
+    *(column for column in PARTS.values() if column not in EXCHANGE),
 )
 
 # Mainnet's global versions (GlobalVersions.md; transaction.cpp, prepare_action_phase): version 4
-# came on 20 December 2023, version 10 on 7 May 2025. The hours are not on record: the seconds are
-# those of the end of the day, and before them the sum decides where it can.
+# came on 20 December 2023, version 10 on 7 May 2025. The hours are not on record. So these are the
+# seconds at the end of the day, and before them the sum decides where it can.
 _VERSION_4 = 1_703_116_800
 _VERSION_10 = 1_746_662_400
 _STATE_TOO_BIG = 50
 
 
+@overload
+def fee_breakdown(transactions: Blocks) -> pd.DataFrame: ...
+@overload
+def fee_breakdown(transactions: AnyFrame) -> AnyFrame: ...
 def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
-    """Take the fees of each transaction apart.
+    """Split the fees of each transaction into their parts.
 
     ``total = storage + gas + action + bounce + import + due + residual``, in nanoton, on every
     row that is complete; and there ``residual`` is 0, or the row cannot be true (`check_fees`).
@@ -78,7 +71,8 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     Parameters
     ----------
     transactions
-        A frame of any engine; the lake's as well as ours. `BREAKDOWN` names the columns.
+        A frame of any engine, of our tables or of the public lake, or a `Blocks`. `BREAKDOWN`
+        names the columns.
 
     Returns
     -------
@@ -86,19 +80,19 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
 
     - hash: the transaction.
     - storage: rent collected.
-    - gas: fee of the compute phase; the exchange of gas and fees undone (`undo_gas_exchange`).
-    - action: share of the forwarding fees collected here, and fines. What the sender pays on top
-      stands in the messages: `fee_summary`.
-    - bounce: the same of the message that bounced.
-    - import: of a transaction that an external message began, what no phase accounts for: the fee
-      for importing that message. No field of the service holds it; the `import_fee` of a message
-      is what its sender declared, and the network ignores it. `check_fees` recomputes it from
-      the message.
+    - gas: fee of the compute phase, with the exchange of gas and fees undone
+      (`undo_gas_exchange`).
+    - action: the part of the forwarding fees that is collected here, and fines. The other part
+      travels with the messages: `fee_summary` adds it.
+    - bounce: the same part for the message that bounced.
+    - import: the fee for importing the external message that began the transaction: what no
+      phase accounts for. No field of the service holds it. The `import_fee` of a message is what
+      its sender declared, and the network ignores it. `check_fees` recomputes it from the message.
     - due: old storage debt collected; 0 in all of history.
     - total: `total_fees`.
     - residual: total less all parts.
-    - complete: every phase that the transaction must have had is there. Where not, what is
-      unknown is null, import and residual too.
+    - complete: every phase that the transaction must have had is there. If not, the parts that
+      are unknown are null, and so are import and residual.
 
     Notes
     -----
@@ -111,31 +105,30 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     Examples
     --------
     >>> from tonframes import read_blocks, sample
-    >>> fees = fee_breakdown(read_blocks(sample()).transactions)
+    >>> fees = fee_breakdown(read_blocks(sample()))
     >>> fees.drop(columns=["hash", "complete"]).sum()["import"]
     np.int64(256089033)
     >>> bool((fees.residual == 0).all())
     True
     """
-    rows = engines.take(transactions, "fee_breakdown", TRANSACTIONS, BREAKDOWN)
-    shown = ["hash", *COMPONENTS, "total", "residual", "complete"]
-    return engines.give(engines.by_row(rows, functools.partial(_select, shown=shown)), transactions)
+    rows = intake.take(transactions, "fee_breakdown", TRANSACTIONS, BREAKDOWN)
+    return intake.give(engines.by_row(rows, _shown), transactions)
 
 
-def _select(rows: Frame, shown: Sequence[str]) -> Frame:
-    return taken_apart(rows).select(shown)
+def _shown(rows: Frame) -> Frame:
+    return taken_apart(rows).select(results.FEE_BREAKDOWN.names())
 
 
 def taken_apart(rows: Frame) -> Frame:
     """Add the columns of `fee_breakdown` to rows that hold those of `BREAKDOWN`."""
-    # Most engines work expression by expression: what is used twice is best made a column.
+    # Most engines evaluate an expression as often as it is written: columns save that.
     external, rest = nw.col("external"), nw.col("rest")
     skipped = nw.col("compute_skipped").fill_null(value=False)
     failed = ~nw.col("compute_success")
     rows = rows.with_columns(
         # Gas is lent to external messages alone.
         external=(nw.col("compute_gas_credit") > 0).fill_null(value=False),
-        free=skipped | _exchanged(),
+        free=skipped | is_exchanged(),
         storage=nw.col(PARTS["storage"]),
         action=nw.when(skipped | failed | nw.col("action_success").is_in([True, False])).then(
             nw.col(PARTS["action"]).fill_null(0)
@@ -166,42 +159,66 @@ def _recorded_but_not_charged() -> nw.Expr:
     return (failed & ((nw.col("now") < _VERSION_4) | too_big)).fill_null(value=False)
 
 
+@overload
 def fee_summary(
-    transactions: AnyFrame, messages: AnyFrame, *, by: str | Sequence[str] = ()
+    transactions: Blocks, messages: None = None, *, by: str | Sequence[str] = ..., wide: bool = ...
+) -> pd.DataFrame: ...
+@overload
+def fee_summary(
+    transactions: AnyFrame, messages: AnyFrame, *, by: str | Sequence[str] = ..., wide: bool = ...
+) -> AnyFrame: ...
+def fee_summary(
+    transactions: AnyFrame,
+    messages: AnyFrame | None = None,
+    *,
+    by: str | Sequence[str] = (),
+    wide: bool = False,
 ) -> AnyFrame:
-    """Add up what groups of transactions cost, and whom.
+    """Add up what groups of transactions cost.
 
     Parameters
     ----------
     transactions, messages
-        Frames of one engine. The messages of all the transactions must be there.
+        Two frames of one engine, or a `Blocks` in place of both. The messages of all the
+        transactions must be there.
     by
         Columns to group by: of transactions (account, descr, compute_exit_code, trace_id,
-        account_state_code_hash_before, …), of messages, then those of the message that each
-        transaction was run by (opcode, source, …), or "hour" and "day", UTC.
+        account_state_code_hash_before, …); of messages (opcode, source, …), then of the message
+        that ran each transaction; or "hour", "day", "week" (from Monday) and "month", UTC. An
+        empty list is one group.
+    wide
+        Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
     Returns
     -------
-    A frame of the same engine, a row a group, the dearest first; all in nanoton but for `share`:
+    A frame of the same engine with a row for each group, the largest cost first. Amounts are in
+    nanoton.
 
     - the columns of `by`.
-    - transactions: how many.
+    - transactions: number of transactions.
     - storage, gas, action, bounce, import, due: as in `fee_breakdown`.
-    - residual: what is violated; 0 in true data.
-    - unknown: what transactions with phases missing leave unaccounted for.
+    - residual: fees that violate the rules; 0 in true data.
+    - unknown: fees of transactions with phases missing, as far as the phases that are there do
+      not explain them.
     - total_fees: the sum of all these: what validators collected in these transactions.
     - fwd_fees: what left with the messages that they sent, for the validators who import them.
-    - cost: total_fees and fwd_fees, what the accounts paid for it all.
+    - cost: total_fees and fwd_fees: what the accounts paid.
     - share: part of the cost of all groups, 0 to 1; null where nothing was paid.
+
+    Raises
+    ------
+    OverflowError
+        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
+        their own with the same message, when the frame is computed.
 
     Notes
     -----
-    Other figures in circulation, on the sample, beside the cost:
+    Other figures that are in use, on the sample, beside the cost:
 
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
     >>> transactions, messages = blocks.transactions, blocks.messages
-    >>> cost = fee_summary(transactions, messages)["cost"].item()
+    >>> cost = fee_summary(blocks)["cost"].item()
     >>> fwd_fees = messages.groupby("direction").fwd_fee.sum()
     >>> total_fees = transactions.total_fees.sum()
     >>> recorded = transactions.action_total_fwd_fees.sum()
@@ -220,53 +237,66 @@ def fee_summary(
     2,374,294,503  113.66%  total_fees + fwd_fee of all messages
     2,234,447,678  106.96%  total_fees + action_total_fwd_fees
 
-    The first is "Total fee" of explorers (tonviewer): what is collected here, and not what the
+    The first is "Total fee" of explorers (tonviewer): what is collected here, without what the
     sender paid on top. The third is what ton-analyst sums on Dune: what the receivers' blocks
-    collected, which over all of a trace is the same and at the border of a range is not. The
-    fourth is Dune's metrics_ton_gas_fees_daily, which has no filter by direction: each internal
-    message is there twice. The last adds an explorer's "Fwd. fee", of which a third is in
-    total_fees already, and counts messages of failed action phases that were never sent.
+    collected. Over a whole trace that is the same, at the ends of a range it is not. The fourth is
+    Dune's metrics_ton_gas_fees_daily, which does not filter by direction: each internal message
+    counts twice. The last adds an explorer's "Fwd. fee". A third of it is in total_fees already,
+    and it counts messages of failed action phases, which were never sent.
     """
+    messages = intake.paired("fee_summary", transactions, messages)
     rows, keys = take_grouped(
-        "fee_summary", transactions, messages, BREAKDOWN, by, figures=_FIGURES
+        "fee_summary", transactions, messages, BREAKDOWN, by, figures=results.FEE_SUMMARY.figures
     )
-    outgoing = engines.take(
+    outgoing = intake.take(
         messages, "fee_summary", MESSAGES, ("tx_hash", "direction", "fwd_fee")
     ).filter(nw.col("direction") == "out")
-    engines.same_engine("fee_summary", rows, outgoing)
-    forwarding = outgoing.group_by("tx_hash").agg(fwd_fees=nw.col("fwd_fee").sum())
-    forwarding = engines.integers(forwarding, "fwd_fees")
-    rows = rows.join(forwarding, left_on="hash", right_on="tx_hash", how="left")
-    rows = engines.by_row(rows, taken_apart)
-    groups = add_up(rows, keys, *COMPONENTS, "residual", "total_fees", "fwd_fees")
-    accounted = functools.reduce(operator.add, map(nw.col, [*COMPONENTS, "residual"]))
-    groups = groups.with_columns(
-        unknown=nw.col("total_fees") - accounted, cost=nw.col("total_fees") + nw.col("fwd_fees")
+    intake.same_engine("fee_summary", rows, outgoing)
+    outgoing = outgoing.select("tx_hash", fwd_fees="fwd_fee")
+    sent = sums.add_up(outgoing, ["tx_hash"], amounts=["fwd_fees"], rows_as="sent")
+    rows = rows.join(sent, left_on="hash", right_on="tx_hash", how="left")
+    groups = sums.add_up(
+        engines.by_row(rows, taken_apart),
+        keys,
+        sums=sums.halves_of(["fwd_fees"]),
+        amounts=_OF_ROWS,
     )
-    groups = engines.with_share(groups, "cost")
-    groups = groups.select(*keys, *_FIGURES)
-    return engines.give(engines.largest_first(groups, "cost", keys), transactions)
+    groups = sums.with_share(engines.by_row(groups, _with_cost), "cost")
+    groups = sums.whole(groups, _AMOUNTS, helper="fee_summary", keys=keys, wide=wide)
+    groups = engines.largest_first(groups.select(results.FEE_SUMMARY.names(keys)), "cost", keys)
+    return intake.give(groups, transactions)
 
 
+def _with_cost(groups: Frame) -> Frame:
+    return groups.with_columns(
+        *sums.combined("cost", ["total_fees", "fwd_fees"]),
+        *sums.combined("unknown", ["total_fees"], [*COMPONENTS, "residual"]),
+    )
+
+
+@overload
+def undo_gas_exchange(transactions: Blocks) -> pd.DataFrame: ...
+@overload
+def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame: ...
 def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame:
-    """Give gas and its fees as they are on the chain.
+    """Restore gas and its fees as they are on the chain.
 
     Deployed services (ton-index-go since 1.2.1, scan_common.go) exchange `gas_fees` and `gas_used`
-    where the fees are less than the gas, to repair rows of the past. That is true of special
-    masterchain accounts, whose gas is free: they come with fees and without gas. Executed steps
-    use gas, so the exchanged form cannot be a true one. The helpers of this package undo it
-    themselves; call this before arithmetic of your own.
+    where the fees are less than the gas, to repair rows of the past. Special masterchain
+    accounts meet that condition too, for their gas is free: they come with fees and without gas.
+    Executed steps use gas, so the exchanged form cannot be true. The functions of this package
+    undo the exchange themselves; call this before calculations of your own.
 
     Parameters
     ----------
     transactions
-        A frame of any engine. Needs block_workchain, compute_gas_used, compute_gas_fees and
-        compute_vm_steps.
+        A frame of any engine, or a `Blocks`. Needs block_workchain, compute_gas_used,
+        compute_gas_fees and compute_vm_steps.
 
     Returns
     -------
-    A new frame with the same columns; only compute_gas_used and compute_gas_fees of exchanged rows
-    differ.
+    A new frame with the same columns. Only compute_gas_used and compute_gas_fees of exchanged rows
+    are different.
 
     Examples
     --------
@@ -276,72 +306,7 @@ def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame:
     >>> undo_gas_exchange(frame)[["compute_gas_used", "compute_gas_fees"]].values.tolist()
     [[6464, 0]]
     """
-    rows = engines.take(transactions, "undo_gas_exchange", TRANSACTIONS, _EXCHANGE, also=None)
-    return engines.give(engines.by_row(rows, with_true_gas), transactions)
-
-
-def with_true_gas(rows: Frame) -> Frame:
-    """Undo the exchange of gas and its fees in rows that hold the four columns it shows in."""
-    used, fees = nw.col("compute_gas_used"), nw.col("compute_gas_fees")
-    return (
-        rows.with_columns(exchanged=_exchanged())
-        .with_columns(
-            compute_gas_used=nw.when(nw.col("exchanged")).then(fees).otherwise(used),
-            compute_gas_fees=nw.when(nw.col("exchanged")).then(used).otherwise(fees),
-        )
-        .drop("exchanged")
-    )
-
-
-def _exchanged() -> nw.Expr:
-    free = (nw.col("block_workchain") == -1) & (nw.col("compute_gas_used") == 0)
-    ran = (nw.col("compute_gas_fees") > 0) & (nw.col("compute_vm_steps") > 0)
-    return (free & ran).fill_null(value=False)
-
-
-@overload
-def to_ton(nanoton: int) -> float: ...
-@overload
-def to_ton(nanoton: AnyFrame) -> AnyFrame: ...
-def to_ton(nanoton: object) -> object:
-    """Write amounts in TON, to be looked at: from here on they are floats.
-
-    Parameters
-    ----------
-    nanoton
-        An amount, a column of amounts, or a frame, of any engine. Of a frame every column of
-        integers or decimals is taken for amounts: choose them first.
-
-    Returns
-    -------
-    The same, in TON. Unknown amounts stay null. Amounts above 9 million TON lose their last
-    digits, as floats do.
-
-    Examples
-    --------
-    >>> to_ton(1_500_000_000)
-    1.5
-    >>> import pandas as pd
-    >>> to_ton(pd.Series([1, None], dtype="Int64")).to_list()
-    [1e-09, <NA>]
-    """
-    amounts: Any = nw.from_native(nanoton, allow_series=True, pass_through=True)
-    if isinstance(amounts, nw.Series):
-        if not _is_amount(amounts.dtype):
-            raise TypeError(
-                f"amounts in nanoton are integers; the column {amounts.name!r} is {amounts.dtype}"
-            )
-        floats = amounts.cast(nw.Float64) if amounts.dtype.is_decimal() else amounts
-        return nw.to_native(floats / TON)
-    if isinstance(amounts, nw.DataFrame | nw.LazyFrame):
-        kinds = {n: dtype for n, dtype in amounts.collect_schema().items() if _is_amount(dtype)}
-        decimals = [name for name, dtype in kinds.items() if dtype.is_decimal()]
-        amounts = amounts.with_columns(nw.col(name).cast(nw.Float64) for name in decimals)
-        return nw.to_native(amounts.with_columns(nw.col(name) / TON for name in kinds))
-    if isinstance(nanoton, bool) or not hasattr(nanoton, "__index__"):
-        raise TypeError(f"an amount in nanoton is an int, not {type(nanoton).__name__}")
-    return operator.index(nanoton) / TON
-
-
-def _is_amount(dtype: nw.dtypes.DType) -> bool:
-    return dtype.is_integer() or dtype.is_decimal()
+    rows = intake.take(transactions, "undo_gas_exchange", TRANSACTIONS, EXCHANGE, also=None)
+    writes = ["compute_gas_used", "compute_gas_fees"]
+    rows = engines.replace(rows, with_true_gas, reads=EXCHANGE, writes=writes)
+    return intake.give(rows, transactions)

@@ -1,4 +1,4 @@
-"""Groups of transactions: by columns of theirs, of the message they were run by, or by time."""
+"""Groups of transactions: by their columns, by those of the message that ran them, or by time."""
 
 from __future__ import annotations
 
@@ -7,14 +7,35 @@ from typing import TYPE_CHECKING
 
 import narwhals as nw
 
-from tonframes.analysis import engines
-from tonframes.errors import shorten
+from tonframes.analysis import engines, intake
+from tonframes.analysis.periods import PERIODS, with_period
+from tonframes.errors import did_you_mean, shorten
+from tonframes.network.opcodes import unsigned_opcodes
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
     from tonframes.analysis.engines import Frame
 
-_ALL = "all_rows"
+
+def keys_of(helper: str, by: str | Sequence[str]) -> list[str]:
+    """Return what to group by as a list of names, each once.
+
+    Parameters
+    ----------
+    helper
+        The function that the user called, for messages.
+    by
+        A name or several.
+
+    Raises
+    ------
+    TypeError
+        Something else.
+    """
+    keys = [by] if isinstance(by, str) else by
+    if not isinstance(keys, Sequence) or not all(isinstance(key, str) for key in keys):
+        raise TypeError(f"{helper} groups by names of columns, not by {shorten(by)}")
+    return list(dict.fromkeys(keys))
 
 
 def take_grouped(
@@ -37,65 +58,69 @@ def take_grouped(
     needs
         Columns of transactions that the helper reads.
     by
-        Columns of transactions; or of messages, then those of the message that each transaction
-        was run by; or "hour" and "day", UTC. None at all is one group.
+        Columns of transactions; or of messages, then of the message that ran each transaction; or
+        `PERIODS`, UTC. Without any, all rows are one group.
     figures
-        Columns of the result, which no group may be called.
+        Columns of the result: a key cannot have the name of one.
 
     Returns
     -------
     The rows, and the names of the columns to group by. Opcodes are unsigned.
     """
-    keys = [by] if isinstance(by, str) else by
-    if not isinstance(keys, Sequence) or not all(isinstance(key, str) for key in keys):
-        raise TypeError(f"{helper} groups by names of columns, not by {shorten(by)}")
-    keys = list(dict.fromkeys(keys))
-    if taken := next((key for key in keys if key in figures), None):
-        raise ValueError(f"{helper} cannot group by {taken!r}: it is a figure of the result")
-    periods = [key for key in keys if key in engines.PERIODS]
-    ours = set(engines.names(transactions, helper, TRANSACTIONS))
+    keys = keys_of(helper, by)
+    refuse_figures(helper, keys, figures)
+    periods = [key for key in keys if key in PERIODS]
+    ours = intake.columns_of(transactions, helper, TRANSACTIONS)
     own = [key for key in keys if key in ours and key not in periods]
-    theirs = [key for key in keys if key not in ours and key not in periods]
-    if theirs and messages is None:
+    others = [key for key in keys if key not in ours and key not in periods]
+    if others and messages is None:
+        near = did_you_mean(others[0], [*ours, *MESSAGES.schema.names, *PERIODS])
         raise ValueError(
-            f"{helper} cannot group by {theirs[0]!r}: transactions have no such column. Those of "
-            "messages can be had with messages=, and hour and day are made of now"
+            f"{helper} cannot group by {others[0]!r}: transactions have no such column. Pass "
+            f"messages= for columns of messages; {', '.join(PERIODS)} are made of now{near}"
         )
-    rows = engines.take(
+    rows = intake.take(
         transactions, helper, TRANSACTIONS, [*needs, "hash", *["now"] * bool(periods)], also=own
     )
-    if theirs:
-        rows = _with_in_message(rows, helper, messages, theirs)
+    if others:
+        theirs = intake.columns_of(messages, helper, MESSAGES)
+        refuse_unknown(helper, others, theirs, [*ours, *theirs])
+        rows = _with_in_message(rows, helper, messages, others)
     for period in periods:
-        rows = engines.with_period(rows, period, "now")
+        rows = with_period(rows, period, "now")
     return rows, keys
+
+
+def refuse_figures(helper: str, keys: Sequence[str], figures: Iterable[str]) -> None:
+    """Refuse a key that has the name of a column of the result."""
+    here = set(figures)
+    if taken := next((key for key in keys if key in here), None):
+        raise ValueError(f"{helper} cannot group by {taken!r}: it is a figure of the result")
+
+
+def refuse_unknown(
+    helper: str, keys: Sequence[str], found: Iterable[str], known: Iterable[str]
+) -> None:
+    """Refuse a key that no frame has as a column."""
+    here = set(found)
+    if unknown := next((key for key in keys if key not in here), None):
+        near = did_you_mean(unknown, [*known, *PERIODS])
+        raise ValueError(f"{helper} cannot group by {unknown!r}: there is no such column{near}")
 
 
 def _with_in_message(rows: Frame, helper: str, messages: object, names: list[str]) -> Frame:
     known = [name for name in names if name in MESSAGES.schema.names]
-    incoming = engines.take(
+    incoming = intake.take(
         messages, helper, MESSAGES, ["tx_hash", "direction", *known], also=names
     ).filter(nw.col("direction") == "in")
-    engines.same_engine(helper, rows, incoming)
+    intake.same_engine(helper, rows, incoming)
     if "opcode" in names:
-        signed = nw.col("opcode")
-        unsigned = nw.when(signed < 0).then(signed + 2**32).otherwise(signed)
-        incoming = engines.by_row(incoming, lambda frame: frame.with_columns(opcode=unsigned))
+        incoming = engines.by_row(incoming, with_unsigned_opcode)
     return rows.join(
         incoming.select("tx_hash", *names), left_on="hash", right_on="tx_hash", how="left"
     )
 
 
-def add_up(rows: Frame, keys: list[str], *sums: str) -> Frame:
-    """Count the rows of each group as `transactions`, and add up columns as int64."""
-    rows = engines.by_row(rows, lambda frame: frame.with_columns(transactions=nw.lit(1)))
-    grouping = keys
-    if not keys:
-        rows = rows.with_columns(nw.lit(0).alias(_ALL))
-        grouping = [_ALL]
-    groups = rows.group_by(grouping, drop_null_keys=False).agg(
-        nw.col("transactions").sum(),
-        *(nw.col(name).sum() for name in sums),
-    )
-    groups = engines.integers(groups, "transactions", *sums)
-    return groups.select(*keys, "transactions", *sums)
+def with_unsigned_opcode(rows: Frame) -> Frame:
+    """Make opcodes unsigned, as they are in our tables."""
+    return rows.with_columns(opcode=unsigned_opcodes(nw.col("opcode")))

@@ -1,4 +1,4 @@
-"""Names for addresses, from what the service sends along."""
+"""Names for addresses, from the address book and the metadata of the service."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import narwhals as nw
 
-from tonframes.analysis import engines
+from tonframes.analysis import engines, intake
 from tonframes.wire.kinds import REFUSALS
 from tonframes.wire.schema import ADDRESS_BOOK, METADATA
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 #: The columns of our tables that hold addresses.
 COLUMNS = ("account", "source", "destination", "address")
 
-_HELPER, _ROW, _KEY = "with_names", "row of the frame", "address of the entry"
+_HELPER, _KEY = "with_names", "address of the entry"
 
 
 def with_names(
@@ -33,39 +33,39 @@ def with_names(
     *,
     columns: Sequence[str] = COLUMNS,
 ) -> AnyFrame:
-    """Put names beside addresses.
+    """Add names beside addresses.
 
-    A name is what somebody says of himself. Anyone can register a domain that looks like another,
-    and call a token USD₮: compare addresses, never names. Names are kept in the frame as they
-    are; `inert` of `tonframes.display` makes them safe to print.
+    Owners choose names themselves. Anyone can register a domain that looks like another one, or
+    call a token USD₮: compare addresses, never names. The frame holds names as they are; `inert`
+    of `tonframes.display` makes them safe to print.
 
     Parameters
     ----------
     frame
         A frame of any engine with raw addresses, as in the tables of `Blocks` and `Accounts`.
     address_book
-        Their address books: a frame of the same engine. Of several entries for an address the
+        Their address books: a frame of the same engine. If an address has several entries, the
         newest (`fetched_at`) counts.
     metadata
-        What the service knows of tokens: the table of `Accounts`, of any engine. It is read into
-        memory, as it has a row a token.
+        What the service knows of tokens: the table of `Accounts`, of any engine. It has a row for
+        each token and is read into memory.
     columns
-        Columns of addresses; those that the frame has not got are passed over.
+        Columns of addresses; those that the frame does not have are ignored.
 
     Returns
     -------
-    A frame of the same engine with the same rows (in the same order, and on pandas with the same
-    index, where the engine keeps an order), and after each column found:
+    A frame of the same engine with the same rows (if the engine keeps an order, in the same order;
+    on pandas with the same index), and after each column found two more:
 
-    - `<column>_name`: symbol, or else name, of the token; or else the domain; or else null.
-    - `<column>_friendly`: the user-friendly form that the address book has.
+    - <column>_name: symbol or, without one, name of the token; or else the domain; or else null.
+    - <column>_friendly: the user-friendly form in the address book.
 
     Raises
     ------
     TypeError
-        The frames are of different engines, or no frames.
+        The frames are of different engines, or are not frames.
     ValueError
-        The frame has none of the columns, or has columns of these names already.
+        The frame has none of the columns, or already has columns of these names.
 
     Examples
     --------
@@ -79,11 +79,12 @@ def with_names(
     """
     rows, found = _checked(frame, columns)
     book = _newest(address_book, ADDRESS_BOOK, ["domain", "user_friendly"])
-    engines.same_engine(_HELPER, rows.lazy(), book)
+    intake.same_engine(_HELPER, rows.lazy(), book)
     tokens = {} if metadata is None else _tokens(metadata)
     order = list(rows.collect_schema())
     for column in found:
-        rows = _named(rows, column, book, tokens)
+        joined = partial(_joined, column=column, book=book, tokens=tokens)
+        rows = engines.beside(rows, column, joined, _added(column))
         place = order.index(column) + 1
         order[place:place] = _added(column)
     native: AnyFrame = rows.select(order).to_native()
@@ -91,7 +92,7 @@ def with_names(
 
 
 def _checked(frame: object, columns: Sequence[str]) -> tuple[Rows, list[str]]:
-    """Take a frame in, and give those columns that it has."""
+    """Take a frame in, and list the columns that it has."""
     if isinstance(columns, str):
         raise TypeError("columns is a list of names: put a single one into a list")
     rows = nw.from_native(frame, pass_through=True)
@@ -101,8 +102,8 @@ def _checked(frame: object, columns: Sequence[str]) -> tuple[Rows, list[str]]:
     found = [column for column in dict.fromkeys(columns) if column in names]
     if not found:
         raise ValueError(
-            f"{_HELPER} found none of the columns {', '.join(columns)} in the frame: say with "
-            "columns= which hold addresses"
+            f"{_HELPER} found none of the columns {', '.join(columns)} in the frame: name those "
+            "that hold addresses with columns="
         )
     if taken := [name for column in found for name in _added(column) if name in names]:
         raise ValueError(f"{_HELPER} would add the column {taken[0]!r}, which the frame has")
@@ -114,8 +115,8 @@ def _added(column: str) -> tuple[str, str]:
 
 
 def _newest(frame: object, table: Table, columns: list[str]) -> Frame:
-    """Keep the newest row of each address; of two that are equally new, always the same."""
-    rows = engines.take(frame, _HELPER, table, ["address", *columns, "fetched_at"])
+    """Keep the newest row of each address; of two equally new ones, always the same."""
+    rows = intake.take(frame, _HELPER, table, ["address", *columns, "fetched_at"])
     rows = rows.filter(~nw.col("address").is_null())
     return engines.by_group(rows, ["address"], partial(_last, columns=columns))
 
@@ -125,14 +126,14 @@ def _last(rows: Frame, columns: list[str]) -> Frame:
 
 
 def _tokens(metadata: object) -> dict[str, str]:
-    """Give the names of tokens by address."""
+    """Return the names of tokens by address."""
     rows = _newest(metadata, METADATA, ["token_info"]).collect("pyarrow")
     named = zip(rows["address"].to_list(), map(_token, rows["token_info"].to_list()), strict=True)
     return {address: name for address, name in named if name is not None}
 
 
 def _token(info: str | None) -> str | None:
-    """Find the symbol, or else the name, in what the service says of a token."""
+    """Return the symbol, or else the name, in what the service says of a token."""
     try:
         tokens = msgspec.json.decode(info) if info else []
     except REFUSALS:
@@ -140,17 +141,6 @@ def _token(info: str | None) -> str | None:
     told = [token for token in tokens if isinstance(token, dict)] if tokens else []
     names = (token.get(key) for key in ("symbol", "name") for token in told)
     return next((name for name in names if isinstance(name, str) and name), None)
-
-
-def _named(rows: Rows, column: str, book: Frame, tokens: dict[str, str]) -> Rows:
-    """Add the two columns of a column of addresses."""
-    if isinstance(rows, nw.LazyFrame):
-        return _joined(rows, column, book, tokens)
-    # Nothing but the addresses goes through the join: it keeps neither order nor index, and of
-    # columns that are not text (a category) not the dtype.
-    keys = rows.select(nw.col(column).cast(nw.String)).with_row_index(_ROW)
-    named = _joined(keys.lazy(), column, book, tokens).collect().sort(_ROW)
-    return rows.with_columns(*(named[name] for name in _added(column)))
 
 
 def _joined(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Frame:

@@ -1,19 +1,23 @@
-"""What it costs accounts to be there, what they owe, and how long they can go on."""
+"""What accounts pay for storage, what they owe, and how long their balance lasts."""
 
 from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
-from tonframes.analysis import engines
+from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.expressions import as_float, one_if
 from tonframes.network.prices import PRICES, STORAGE
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
 
 #: What `storage_rates` reads.
 RENT = (
@@ -35,67 +39,67 @@ DAY = 86_400
 _FREEZE = PRICES[0].freeze_due_limit  # the same in every row
 _CHANGES = [entry.valid_from for entry in STORAGE[1:]]
 _KEYS = ["account", "status", "code", "price"]
-_SHOWN = (
-    "account",
-    "status",
-    "now",
-    "balance",
-    "debt",
-    "intervals",
-    "collected",
-    "seconds",
-    "rent_per_day",
-    "rent_error",
-    "steady",
-    "days_left",
-    "days_to_freeze",
-)
 
 
-def storage_rates(transactions: AnyFrame) -> AnyFrame:
-    """Tell what accounts pay for storage by the day, what they owe, and how long they can go on.
+@overload
+def storage_rates(transactions: Blocks, *, wide: bool = ...) -> pd.DataFrame: ...
+@overload
+def storage_rates(transactions: AnyFrame, *, wide: bool = ...) -> AnyFrame: ...
+def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
+    """Estimate what accounts pay for storage, what they owe, and how long their balance lasts.
 
-    Nobody serves how large an account is. But each transaction collects the rent since the one
-    before, so two that follow each other, both without debt, tell the rate.
+    No service says how large an account is. But each transaction collects the rent since the one
+    before. So two consecutive transactions, both without debt, give the rate.
 
     Parameters
     ----------
     transactions
-        A frame of any engine; the lake's as well as ours. `RENT` names the columns.
+        A frame of any engine, of our tables or of the public lake, or a `Blocks`. `RENT` names the
+        columns.
+    wide
+        Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
     Returns
     -------
-    A frame of the same engine, a row an account, the dearest first:
+    A frame of the same engine with a row for each account, the largest rent first:
 
-    - account.
-    - status, now, balance: the account after its last transaction in the frame, and when that was
-      (unix seconds); nanoton. The rent since then is not deducted: nobody knows it before the next
+    - account: the account.
+    - status, now, balance: the account after its last transaction in the frame: status, unix
+      seconds and nanoton. The rent since then is not deducted: it is unknown before the next
       transaction.
     - debt: nanoton of rent that it owed then; 0 is none.
-    - intervals: how many times from one transaction to the next are counted: those since code,
-      status and storage prices are what they were after the last transaction; without gaps in the
-      frame, and without debt at either end.
-    - collected, seconds: nanoton of rent collected over them, and how long they were together.
-    - rent_per_day: nanoton, collected by seconds. 0 of special accounts, which pay none.
-    - rent_error: nanoton; the true rent of a day is less than `rent_per_day` by less than this, for
-      what is collected is rounded up each time.
-    - steady: one rate explains what each of the intervals brought. Where none does, the account
-      has grown or shrunk in between, and `rent_per_day` is a mean.
-    - days_left: for how long after `now` the balance pays the rent, at least. Null where the rent
-      is unknown, not steady or 0.
-    - days_to_freeze: how long it is from `now`, at least, till the debt is more than 0.1 TON, and
-      the next transaction freezes the account. Null as `days_left`, and of accounts that are not
-      active.
+    - intervals: number of intervals from one transaction to the next that are counted. Code,
+      status and storage prices must be as after the last transaction, both transactions must be
+      in the frame, and there must be no debt at either end.
+    - collected, seconds: nanoton of rent collected over these intervals, and their total length.
+    - rent_per_day: nanoton, collected divided by seconds, for a day. 0 for special accounts, which
+      pay none.
+    - rent_error: nanoton. The true rent of a day is less than `rent_per_day`, but by less than this
+      amount: what is collected is rounded up each time.
+    - steady: one rate explains every interval. If not, the account grew or shrank in between, and
+      `rent_per_day` is a mean.
+    - days_left: how long after `now` the balance pays the rent, at least. Null if the rent is
+      unknown, not steady or 0.
+    - days_to_freeze: how long it takes from `now`, at least, until the debt is more than 0.1 TON,
+      so that the next transaction freezes the account. Null as `days_left` is, and for accounts
+      that are not active.
 
-    What nobody can know is null, as the rent of an account with one transaction in the frame.
+    What cannot be known is null, such as the rent of an account with one transaction in the frame.
+
+    Raises
+    ------
+    OverflowError
+        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
+        their own with the same message, when the frame is computed.
 
     Notes
     -----
-    Days are reckoned as if nothing came in or went out, and the account stayed as large as it was
-    before its last transaction; whether that one has changed the size, only the next will show.
+    Days assume that nothing comes in or goes out, and that the account stays as large as it was
+    before its last transaction. Only the next transaction shows whether the last one changed the
+    size.
 
-    Storage prices changed on 29 April 2026 (`tonframes.network.prices.STORAGE`). No interval
-    reaches across, and none from before is taken for an account with a transaction since.
+    Storage prices changed on 29 April 2026 (`tonframes.network.prices.STORAGE`). Intervals across
+    that date are not counted, nor are earlier ones if the account has a transaction after it.
 
     Until global version 4 (20 December 2023) the network forgot what could not be collected. From
     then to 18 April 2024 it charged repaid debts again (GlobalVersions.md, versions 4 and 7): rates
@@ -106,35 +110,38 @@ def storage_rates(transactions: AnyFrame) -> AnyFrame:
     Examples
     --------
     >>> from tonframes import read_blocks, sample
-    >>> rates = storage_rates(read_blocks(sample()).transactions)
+    >>> rates = storage_rates(read_blocks(sample()))
     >>> rates[["intervals", "collected", "seconds", "rent_per_day", "steady"]].head(2)
        intervals  collected  seconds     rent_per_day  steady
     0          1      26288      167  13600498.203593    True
     1         41         41      205          17280.0    True
     """
-    rows = engines.take(transactions, "storage_rates", TRANSACTIONS, RENT)
+    rows = intake.take(transactions, "storage_rates", TRANSACTIONS, RENT)
     before = rows.select("hash", since="now", owed="storage_fees_due")
-    # By hash, not by order: a gap in the frame is no interval.
+    # By hash, not by order: two transactions with a gap between them are no interval.
     intervals = rows.join(before, left_on="prev_trans_hash", right_on="hash")
     intervals = engines.by_row(intervals, _told).filter(nw.col("counts"))
     intervals = engines.by_row(intervals, _weighed)
+    added = ["intervals", "seconds", *sums.halves_of(["collected"])]
     intervals = intervals.group_by(_KEYS).agg(
-        nw.col("intervals", "collected", "seconds").sum(),
+        nw.col(*added).sum(),
         nw.col("least").max(),
         nw.col("most").min(),
     )
-    intervals = engines.integers(intervals, "intervals", "collected", "seconds")
+    intervals = engines.integers(intervals, *added)
+    intervals = sums.whole(
+        intervals, ["collected"], helper="storage_rates", keys=["account"], wide=wide
+    )
     last = rows.group_by("account").agg(last_lt=nw.col("lt").max())
     last = rows.join(last, left_on=["account", "lt"], right_on=["account", "last_lt"])
     last = engines.by_row(last, _standing)
     rates = engines.by_row(last.join(intervals, on=_KEYS, how="left"), _projected)
-    return engines.give(
-        engines.largest_first(rates.select(_SHOWN), "rent_per_day", ["account"]), transactions
-    )
+    rates = rates.select(results.STORAGE_RATES.names())
+    return intake.give(engines.largest_first(rates, "rent_per_day", ["account"]), transactions)
 
 
 def _told(rows: Frame) -> Frame:
-    """Say which intervals tell the rate."""
+    """Add which intervals are counted."""
     now, since = nw.col("now"), nw.col("since")
     across = functools.reduce(
         operator.or_, ((since < change) & (now > change) for change in _CHANGES)
@@ -151,23 +158,23 @@ def _told(rows: Frame) -> Frame:
 
 
 def _price(seconds: nw.Expr) -> nw.Expr:
-    """Tell which storage prices hold from a moment on, by number."""
-    numbers = (nw.when(seconds >= change).then(1).otherwise(0) for change in _CHANGES)
-    return functools.reduce(operator.add, numbers)
+    """Return the number of the storage prices in force at a moment."""
+    return functools.reduce(operator.add, (one_if(seconds >= change) for change in _CHANGES))
 
 
 def _weighed(rows: Frame) -> Frame:
-    collected = nw.col("storage_fees_collected")
-    rows = rows.with_columns(seconds=nw.col("now") - nw.col("since"))
-    seconds = nw.col("seconds")
+    rows = rows.with_columns(
+        collected=nw.col("storage_fees_collected"), seconds=nw.col("now") - nw.col("since")
+    )
+    collected, seconds = nw.col("collected"), nw.col("seconds")
     return rows.select(
         "account",
         "seconds",
+        *sums.halves("collected"),
         status=nw.col("orig_status"),
         code=nw.col("account_state_code_hash_before").fill_null(""),
         price=_price(nw.col("since")),
         intervals=nw.lit(1),
-        collected=collected,
         least=(collected - 1) / seconds,
         most=collected / seconds,
     )
@@ -190,8 +197,7 @@ def _standing(rows: Frame) -> Frame:
 
 
 def _projected(rates: Frame) -> Frame:
-    # Ratios of integers: a balance is cast to no float by Arrow, where it has more digits.
-    collected, days = nw.col("collected"), nw.col("seconds") / DAY
+    collected, days = as_float(rates, "collected"), nw.col("seconds") / DAY
     rates = rates.with_columns(
         intervals=nw.col("intervals").fill_null(0),
         rent_per_day=collected / days,
@@ -199,9 +205,10 @@ def _projected(rates: Frame) -> Frame:
         steady=nw.col("least") < nw.col("most"),
     )
     told = nw.when(nw.col("steady") & (collected > 0))
-    balance = nw.col("balance")
-    frozen = told.then((balance + _FREEZE - nw.col("debt")) / collected * days)
+    # As integers first: the sum is exact. The division by 1 converts it, as in `as_float`.
+    until_frozen = (nw.col("balance") + _FREEZE - nw.col("debt")) / 1
+    frozen = told.then(until_frozen / collected * days)
     return rates.with_columns(
-        days_left=told.then(balance / collected * days),
+        days_left=told.then(as_float(rates, "balance") / collected * days),
         days_to_freeze=nw.when(nw.col("status") == "active").then(frozen),
     )

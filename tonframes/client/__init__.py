@@ -1,13 +1,27 @@
 """The client: HTTP, and nothing about frames.
 
 - `client`: `Client`, one method for each operation of the service; checks the arguments.
+- `arguments`: checks of what a client is given.
+- `limit`: how many rows a page may have.
 - `retry`: repeats a request until it succeeds or cannot: attempts, waits, deadline, final error.
 - `answers`: classifies an answer: use it, try again, or give up; finds the text of an error.
 - `transport`: one HTTP exchange, limited in time and size.
+- `statistics`: what a client has done so far.
 - `rate`: limits the requests per second.
 """
 
-from tonframes.client.client import MOST_ADDRESSES, MOST_ROWS, Client
-from tonframes.client.retry import Statistics
+from tonframes.client.client import LAST_LT, MOST_ADDRESSES, Client, TooManyRowsError
+from tonframes.client.limit import MOST_ROWS, PageLimit
+from tonframes.client.retry import UnknownOperationError
+from tonframes.client.statistics import Statistics
 
-__all__ = ["MOST_ADDRESSES", "MOST_ROWS", "Client", "Statistics"]
+__all__ = [
+    "LAST_LT",
+    "MOST_ADDRESSES",
+    "MOST_ROWS",
+    "Client",
+    "PageLimit",
+    "Statistics",
+    "TooManyRowsError",
+    "UnknownOperationError",
+]

@@ -29,8 +29,12 @@ class Verdict(Enum):
     """What happens if the same request is sent again after a failure."""
 
     PASSING = "may succeed later"
+    SLOW = "took too long: may succeed later, or for fewer rows"
+    UNREACHABLE = "the host is unknown or refuses connections"
     DOUBTFUL = "may succeed later, or may always get this answer"
     ABSENT = "the service has nothing there, or not yet"
+    NOT_FOUND = "a 404 that the service did not write: may succeed later, or never"
+    UNKNOWN = "the service does not have this operation"
     TOO_LONG = "the URL is too long: ask for less in one request"
     FINAL = "would fail again"
 
@@ -66,7 +70,10 @@ class Failure:
 # The ton-indexer sends some errors with a misleading status (its source: index/crud_blocks.go,
 # crud_accounts.go): wrong arguments come with 500, database failures with 422. Messages of its
 # argument parser begin with `schema:`.
-_ARGUMENTS = re.compile(r"limit is not allowed|wrong value for sort|cannot get /", re.IGNORECASE)
+_ARGUMENTS = re.compile(r"limit is not allowed|wrong value for sort", re.IGNORECASE)
+# What web frameworks answer if they have no such path: the deployed service's with 500.
+_UNKNOWN_PATH = re.compile(r"cannot get /", re.IGNORECASE)
+_SLOW = re.compile(r"timeout|context deadline|canceling statement", re.IGNORECASE)
 _DATABASE = re.compile(
     r"(?!.*schema:).*(timeout|context deadline|canceling statement|conn|sqlstate (57|08|53))",
     re.IGNORECASE | re.DOTALL,
@@ -76,6 +83,7 @@ _TOO_LARGE = re.compile(r"too (large|long)", re.IGNORECASE)
 _RATE_LIMIT = re.compile(r"rate ?limit exceed", re.IGNORECASE)
 
 _PASSING = {HTTPStatus.REQUEST_TIMEOUT, HTTPStatus.TOO_EARLY, HTTPStatus.TOO_MANY_REQUESTS}
+_UNKNOWN = {HTTPStatus.METHOD_NOT_ALLOWED, HTTPStatus.NOT_IMPLEMENTED}
 _TOO_LONG = {HTTPStatus.REQUEST_URI_TOO_LONG, HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE}
 _HINTS: dict[int, str] = {
     HTTPStatus.UNAUTHORIZED: "check the key; a new one takes up to 10 minutes to work",
@@ -93,7 +101,7 @@ def judge(answer: Answer, url: str) -> Failure | None:
     >>> judge(Answer(500, {}, content), "https://example.org").verdict
     <Verdict.FINAL: 'would fail again'>
     >>> judge(Answer(500, {}, b'{"error": "query timeout 3s"}'), "https://example.org").verdict
-    <Verdict.PASSING: 'may succeed later'>
+    <Verdict.SLOW: 'took too long: may succeed later, or for fewer rows'>
     """
     status, content = answer.status, answer.content
     is_html = content.lstrip()[:1] == b"<"
@@ -115,11 +123,13 @@ def judge(answer: Answer, url: str) -> Failure | None:
     hint = _HINTS.get(status, "")
     if verdict is Verdict.TOO_LONG:
         hint = "ask for fewer addresses in one request"
+    if verdict is Verdict.UNKNOWN:
+        hint = "check that base_url is a service of the API v3"
     said: int | None = status
     if verdict is Verdict.ABSENT and (is_html or not _is_error_object(content)):
         # Only the service itself knows that it has nothing there. A 404 page of a gateway must not
         # look like the end of a list, so the status is not passed on.
-        verdict, said = Verdict.DOUBTFUL, None
+        verdict, said = Verdict.NOT_FOUND, None
         reason = f"status 404, not written by the service: {reason}"
         hint = "check that base_url is a service of the API v3"
     return Failure(verdict, reason, said, retry_after=retry_after(answer.headers), hint=hint)
@@ -127,6 +137,8 @@ def judge(answer: Answer, url: str) -> Failure | None:
 
 def _verdict(status: int, text: str, *, is_html: bool) -> Verdict:
     """Classify a status other than 200 and 3xx, by the text where the status misleads."""
+    if status in _UNKNOWN or _UNKNOWN_PATH.search(text):
+        return Verdict.UNKNOWN
     if status == HTTPStatus.NOT_FOUND:
         return Verdict.ABSENT
     if (
@@ -138,7 +150,9 @@ def _verdict(status: int, text: str, *, is_html: bool) -> Verdict:
     if status == HTTPStatus.UNPROCESSABLE_ENTITY:
         return Verdict.PASSING if _DATABASE.match(text) else Verdict.FINAL
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        return Verdict.FINAL if _ARGUMENTS.search(text) else Verdict.PASSING
+        if _ARGUMENTS.search(text):
+            return Verdict.FINAL
+        return Verdict.SLOW if _SLOW.search(text) else Verdict.PASSING
     if status < HTTPStatus.BAD_REQUEST:
         return Verdict.DOUBTFUL
     return Verdict.PASSING if status in _PASSING else Verdict.FINAL

@@ -4,27 +4,35 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
-from importlib.metadata import PackageNotFoundError, version
-from math import inf
+from math import ceil, inf
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode
 
 from tonframes import display
-from tonframes.client.retry import Key, Retry, Statistics, TooLongError
+from tonframes.client.answers import Verdict
+from tonframes.client.arguments import (
+    check_whole,
+    checked_addresses,
+    checked_key,
+    positive,
+    user_agent,
+)
+from tonframes.client.limit import FEWEST_ROWS, MOST_ROWS, PageLimit
+from tonframes.client.retry import Retry, TooLongError, TooSlowError
 from tonframes.client.transport import Site
 from tonframes.errors import RequestError, shorten
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import NoReturn, Self
 
+    from tonframes.client.statistics import Statistics
+
 T = TypeVar("T")
 
-#: Most rows of one page; the service's limit.
-MOST_ROWS = 1000
 #: Most addresses of one request; the service's limit.
 MOST_ADDRESSES = 1024
 #: Most bytes of the addresses in a URL. By default nginx refuses request lines over 8 kB
@@ -33,6 +41,20 @@ MOST_ADDRESS_BYTES = 6800
 #: Requests per second that TON Center allows without a key, and with a key of its free plan
 #: (docs.ton.org, ecosystem/api/toncenter/rate-limit).
 RATE_WITHOUT_KEY, RATE_WITH_KEY = 1.0, 10.0
+#: Requests under way at a service without a rate limit.
+UNLIMITED_IN_FLIGHT = 16
+#: What an attempt is taken to last in seconds before the first has.
+FIRST_SECONDS = 0.2
+#: The last logical time and the last second that the service's columns hold.
+LAST_LT, LAST_UTIME = 2**63 - 1, 2**31 - 1
+
+#: Failures of the operations with windows after which they are not asked again: fewer rows are, or
+#: the service is taken not to have them.
+_OF_WINDOWS = frozenset({Verdict.SLOW, Verdict.NOT_FOUND})
+
+
+class TooManyRowsError(RequestError):
+    """The service does not allow so many rows, or not in time: `Client.page_limit` has fewer."""
 
 
 class Client:
@@ -67,6 +89,15 @@ class Client:
         for the rate limit are not counted. A single attempt may take a third of it, or `timeout`
         if that is more.
 
+    max_in_flight
+        Most requests under way at the same time while blocks are fetched. Fewer are, if the rate
+        limit and the time that an answer takes do not call for so many.
+
+    Attributes
+    ----------
+    page_limit
+        How many rows a page may have: what the service allows, and what it answers in time.
+
     Raises
     ------
     RequestError
@@ -92,32 +123,36 @@ class Client:
         requests_per_second: float | None = None,
         timeout: float = 15.0,
         deadline: float = 120.0,
+        max_in_flight: int = 64,
     ) -> None:
         if base_url is None:
             base_url = os.environ.get("TONFRAMES_URL") or "https://toncenter.com"
         self._site = Site.parse(base_url)
         if api_key is None and self._site.is_ton_center:
             api_key = os.environ.get("TONCENTER_API_KEY") or None
-        key = None if api_key is None else _checked_key(api_key, self._site)
+        key = None if api_key is None else checked_key(api_key, self._site)
         if requests_per_second is None:
             requests_per_second = inf
             if self._site.is_ton_center:
                 requests_per_second = RATE_WITHOUT_KEY if key is None else RATE_WITH_KEY
-        self._requests_per_second = _positive(requests_per_second, "requests_per_second", most=inf)
+        self._requests_per_second = positive(requests_per_second, "requests_per_second", most=inf)
         headers = {
             "Accept": "application/json",
             "Accept-Encoding": "gzip",
-            "User-Agent": f"tonframes/{_version()}",
+            "User-Agent": user_agent(),
         }
         if key is not None:
             headers["X-API-Key"] = key
+        check_whole(max_in_flight, "max_in_flight", range(1, 257))
+        self._most_in_flight = max_in_flight
+        self.page_limit = PageLimit()
         self._retry = Retry(
             self._site,
             headers,
             key,
             rate=self._requests_per_second,
-            timeout=_positive(timeout, "timeout"),
-            deadline=_positive(deadline, "deadline"),
+            timeout=positive(timeout, "timeout"),
+            deadline=positive(deadline, "deadline"),
         )
 
     @property
@@ -140,6 +175,16 @@ class Client:
         """Requests, retries and seconds of waiting so far."""
         return self._retry.statistics
 
+    @property
+    def in_flight(self) -> int:
+        """How many requests at the same time keep up the rate limit."""
+        if self._requests_per_second == inf:
+            return min(self._most_in_flight, UNLIMITED_IN_FLIGHT)
+        seconds = self._retry.seconds or FIRST_SECONDS
+        # Some more than the product: what an answer takes varies.
+        needed = 2 + ceil(1.25 * self._requests_per_second * seconds)
+        return min(self._most_in_flight, needed)
+
     def account_states(
         self, addresses: Sequence[str], parse: Callable[[bytes], T], *, include_boc: bool = True
     ) -> T:
@@ -155,7 +200,7 @@ class Client:
         include_boc
             Whether to fetch code and data of the contracts.
         """
-        addresses = _checked_addresses(addresses)
+        addresses = checked_addresses(addresses)
         if len(addresses) > MOST_ADDRESSES:
             raise ValueError(
                 f"one request takes at most {MOST_ADDRESSES} addresses, not {len(addresses)}; "
@@ -173,7 +218,7 @@ class Client:
         Yields each batch of addresses and its value, in the order given. If a URL is too long for
         the service or a gateway before it, this batch and the later ones are halved.
         """
-        addresses = _checked_addresses(addresses)
+        addresses = checked_addresses(addresses)
         start, size = 0, MOST_ADDRESS_BYTES
         while start < len(addresses):
             batch = next(self.batches(addresses[start : start + MOST_ADDRESSES], size))
@@ -207,7 +252,7 @@ class Client:
         """
         batch: list[str] = []
         used = 0
-        for address in _checked_addresses(addresses):
+        for address in checked_addresses(addresses):
             more = _bytes_in_url(address)
             if batch and (used + more > size or len(batch) == MOST_ADDRESSES):
                 yield batch
@@ -217,7 +262,13 @@ class Client:
         yield batch
 
     def masterchain_block_shards(
-        self, seqno: int, parse: Callable[[bytes], T], *, limit: int = MOST_ROWS, offset: int = 0
+        self,
+        seqno: int,
+        parse: Callable[[bytes], T],
+        *,
+        limit: int = MOST_ROWS,
+        offset: int = 0,
+        divisible: bool = False,
     ) -> T:
         """Fetch a page of what a masterchain block commits.
 
@@ -231,21 +282,111 @@ class Client:
             Rows of the page, 1 to 1000.
         offset
             Number of rows before the page.
+        divisible
+            Whether the caller can ask for fewer rows. If the page does not come in time, a
+            `TooManyRowsError` is raised at once, and the page is not asked for again.
         """
-        return self._page("masterchainBlockShards", seqno, parse, limit, offset)
+        return self._page_of(
+            "masterchainBlockShards", seqno, parse, limit, offset, divisible=divisible
+        )
 
     def transactions_by_masterchain_block(
-        self, seqno: int, parse: Callable[[bytes], T], *, limit: int = MOST_ROWS, offset: int = 0
+        self,
+        seqno: int,
+        parse: Callable[[bytes], T],
+        *,
+        limit: int = MOST_ROWS,
+        offset: int = 0,
+        divisible: bool = False,
     ) -> T:
-        """Fetch a page of the transactions that a masterchain block commits.
+        """Return a page of the transactions in the blocks that a masterchain block commits.
 
         The parameters are those of `masterchain_block_shards`.
         """
-        return self._page("transactionsByMasterchainBlock", seqno, parse, limit, offset)
+        return self._page_of(
+            "transactionsByMasterchainBlock", seqno, parse, limit, offset, divisible=divisible
+        )
+
+    def blocks(
+        self,
+        parse: Callable[[bytes], T],
+        *,
+        start_utime: int,
+        end_utime: int,
+        start_lt: int = 0,
+        end_lt: int = LAST_LT,
+        limit: int = MOST_ROWS,
+        offset: int = 0,
+    ) -> T:
+        """Return a page of the blocks of a window of time, of all workchains, oldest first.
+
+        Not every service has this operation. Blocks of one second come in no order.
+
+        Parameters
+        ----------
+        parse
+            Turns the content of the answer into the value to return.
+        start_utime, end_utime
+            First and last unix second of the blocks, both included.
+        start_lt, end_lt
+            Bounds of the logical time that a block begins with, both included.
+        limit, offset
+            As for `masterchain_block_shards`.
+
+        Raises
+        ------
+        TooManyRowsError
+            The service allows fewer rows, or did not answer in time.
+        """
+        check_whole(start_utime, "start_utime", range(2**31))
+        check_whole(end_utime, "end_utime", range(2**31))
+        window = {"start_utime": start_utime, "end_utime": end_utime}
+        about = f" from {start_utime} to {end_utime}"
+        if (start_lt, end_lt) != (0, LAST_LT):
+            window |= {"start_lt": start_lt, "end_lt": end_lt}
+            about += f", lt from {start_lt} to {end_lt}"
+        return self._page(
+            "blocks", window, about, parse, limit=limit, offset=offset, final=_OF_WINDOWS
+        )
+
+    def transactions(
+        self,
+        parse: Callable[[bytes], T],
+        *,
+        start_lt: int,
+        end_lt: int,
+        limit: int = MOST_ROWS,
+        offset: int = 0,
+    ) -> T:
+        """Return a page of the transactions of a window of logical time, by (lt, account).
+
+        Not every service has this operation.
+
+        Parameters
+        ----------
+        parse
+            Turns the content of the answer into the value to return.
+        start_lt, end_lt
+            First and last logical time, both included.
+        limit, offset
+            As for `masterchain_block_shards`.
+
+        Raises
+        ------
+        TooManyRowsError
+            The service allows fewer rows, or did not answer in time.
+        """
+        check_whole(start_lt, "start_lt", range(2**63))
+        check_whole(end_lt, "end_lt", range(2**63))
+        window = {"start_lt": start_lt, "end_lt": end_lt}
+        about = f" of lt from {start_lt} to {end_lt}"
+        return self._page(
+            "transactions", window, about, parse, limit=limit, offset=offset, final=_OF_WINDOWS
+        )
 
     def masterchain_block_shard_state(self, seqno: int, parse: Callable[[bytes], T]) -> T:
         """Fetch the last block of each shard as of a masterchain block."""
-        _check_whole(seqno, "seqno", range(1, 2**31))
+        check_whole(seqno, "seqno", range(1, 2**31))
         return self._ask(
             "masterchainBlockShardState", {"seqno": seqno}, f" of seqno {seqno}", parse
         )
@@ -253,6 +394,16 @@ class Client:
     def masterchain_info(self, parse: Callable[[bytes], T]) -> T:
         """Fetch the first and the last masterchain block that the service has."""
         return self._ask("masterchainInfo", {}, "", parse)
+
+    @contextmanager
+    def hurried(self, seconds: float) -> Iterator[None]:
+        """Let requests take no longer than this while the context lasts."""
+        before = self._retry.deadline
+        self._retry.deadline = min(seconds, before)
+        try:
+            yield
+        finally:
+            self._retry.deadline = before
 
     def wait(self, seconds: float) -> None:
         """Wait before the next request; raise a `RequestError` if the client is closed meanwhile.
@@ -309,18 +460,65 @@ class Client:
             "cannot: make one in each process"
         )
 
-    def _page(
-        self, operation: str, seqno: int, parse: Callable[[bytes], T], limit: int, offset: int
+    def _page_of(
+        self,
+        operation: str,
+        seqno: int,
+        parse: Callable[[bytes], T],
+        limit: int,
+        offset: int,
+        *,
+        divisible: bool,
     ) -> T:
         # The deployed service wraps larger seqnos, and answers for another block
         # (ton-indexer, crud_blocks.go).
-        _check_whole(seqno, "seqno", range(1, 2**31))
-        _check_whole(limit, "limit", range(1, MOST_ROWS + 1))
-        _check_whole(offset, "offset", range(2**31))
+        check_whole(seqno, "seqno", range(1, 2**31))
+        about = f" of seqno {seqno}"
+        return self._page(
+            operation,
+            {"seqno": seqno},
+            about,
+            parse,
+            limit=limit,
+            offset=offset,
+            final=frozenset({Verdict.SLOW} if divisible else ()),
+        )
+
+    def _page(
+        self,
+        operation: str,
+        rows: Mapping[str, int],
+        about: str,
+        parse: Callable[[bytes], T],
+        *,
+        limit: int,
+        offset: int,
+        final: frozenset[Verdict],
+    ) -> T:
+        check_whole(limit, "limit", range(1, MOST_ROWS + 1))
+        check_whole(offset, "offset", range(2**31))
         # Without `sort` the service selects blocks without ORDER BY.
-        parameters = {"seqno": seqno, "limit": limit, "offset": offset, "sort": "asc"}
-        about = f" of seqno {seqno} (limit {limit}, offset {offset})"
-        return self._ask(operation, parameters, about, parse)
+        parameters = {**rows, "limit": limit, "offset": offset, "sort": "asc"}
+        about += f" (limit {limit}, offset {offset})"
+        if limit <= FEWEST_ROWS:
+            final -= {Verdict.SLOW}
+        try:
+            value = self._ask(operation, parameters, about, parse, final)
+        except TooSlowError as error:
+            if Verdict.SLOW not in final:
+                raise
+            self.page_limit.too_slow(limit)
+            refused = TooManyRowsError(str(error), status=error.status, retryable=True)
+        except RequestError as error:
+            allowed = re.search(r"limit is not allowed: [0-9]+ > ([0-9]{1,9})", str(error))
+            if allowed is None or int(allowed[1]) >= limit:
+                raise
+            self.page_limit.allow(int(allowed[1]))
+            refused = TooManyRowsError(str(error), status=error.status)
+        else:
+            self.page_limit.came(limit)
+            return value
+        raise refused
 
     def _account_states(
         self,
@@ -357,64 +555,13 @@ class Client:
         parameters: Mapping[str, object],
         about: str,
         parse: Callable[[bytes], T],
+        final: frozenset[Verdict] = frozenset(),
     ) -> T:
         query = urlencode(parameters, doseq=True, safe=":")
         url = f"{self.base_url}/api/v3/{operation}" + (query and "?" + query)
-        return self._retry.ask(url, f"{operation}{about} from {self.base_url}", parse)
+        question = f"{operation}{about} from {self.base_url}"
+        return self._retry.ask(url, question, parse, final=final)
 
 
 def _bytes_in_url(address: str) -> int:
     return len(urlencode({"address": address}, safe=":")) + len("&")
-
-
-def _checked_key(text: str, site: Site) -> Key:
-    """Check a key here, because other code would quote it in its errors."""
-    if not isinstance(text, str):
-        raise TypeError(f"api_key is a str, not {type(text).__name__}")
-    key = Key(text.strip())
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", key):
-        raise ValueError("api_key may contain letters, digits, - and _ only (not shown here)")
-    if not site.keeps_secrets:
-        raise ValueError(f"a key is not sent without encryption: use https, not {site.url}")
-    return key
-
-
-def _checked_addresses(addresses: Sequence[str]) -> Sequence[str]:
-    if isinstance(addresses, str | bytes) or not isinstance(addresses, Sequence):
-        raise TypeError(f"addresses is a list of str, not {type(addresses).__name__}")
-    if not addresses:
-        raise ValueError("addresses is empty")
-    for position, address in enumerate(addresses, 1):
-        name = f"address {position} of {len(addresses)}"
-        if not isinstance(address, str):
-            raise TypeError(f"{name} is a str, not {type(address).__name__}")
-        # For an empty address the deployed service answers with arbitrary accounts; it splits an
-        # address at a comma into two.
-        if not re.fullmatch(r"[!-+\--~]+", address):
-            raise ValueError(
-                f"{name}, {shorten(address)}, is empty or contains a character that no address "
-                "has: a space, a comma, or one outside ASCII"
-            )
-    return list(addresses)
-
-
-def _check_whole(value: int, name: str, allowed: range) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise TypeError(f"{name} is an int, not {type(value).__name__}")
-    if value not in allowed:
-        raise ValueError(f"{name} is from {allowed[0]} to {allowed[-1]}, not {shorten(value)}")
-
-
-def _positive(value: float, name: str, *, most: float = 10.0**6) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{name} is a number, not {type(value).__name__}")
-    if not 0 < value <= most:
-        raise ValueError(f"{name} is greater than 0 and at most {most:g}, not {value:g}")
-    return float(value)
-
-
-def _version() -> str:
-    try:
-        return version("tonframes")
-    except PackageNotFoundError:  # run from source, not installed
-        return "unknown"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections import deque
+from math import inf
 from threading import Event, Lock
 
 #: A wait is split into slices of this many seconds. Ctrl-C does not interrupt a wait on Windows,
@@ -10,7 +12,10 @@ from threading import Event, Lock
 SLICE = 0.2
 #: Requests are spaced this much wider than the limit requires, because two requests may arrive
 #: closer together than they were sent.
-MARGIN = 1.05
+MARGIN = 1.04
+#: Turns that come late by up to so many seconds, because a thread woke up late or had nothing to
+#: send, do not delay those after them: these come closer together, by at most this factor.
+LATE, CLOSER = 1.0, 2.0
 #: Repeated answers of 429 widen the spacing to at most this many times that of the limit.
 SLOWEST = 8.0
 
@@ -58,7 +63,8 @@ class Clock:
 class Rate:
     """Let requests through one by one, at most `rate` in a second.
 
-    Requests are spaced evenly; a burst after a pause is not allowed. `slow_down`, called after a
+    Requests are spaced evenly; a burst after a pause is not allowed. Turns that come late are made
+    up for, as far as no second has more requests than it may have. `slow_down`, called after a
     429, doubles the spacing (to at most `SLOWEST` times); `recover`, called after a success,
     reduces it by a tenth, down to that of the limit.
 
@@ -79,8 +85,10 @@ class Rate:
     def __init__(self, rate: float, clock: Clock) -> None:
         self._clock = clock
         self._spacing = MARGIN / rate
+        # As many as are allowed in a second, or 1 if that is not even one.
+        self._sent: deque[float] = deque(maxlen=max(1, min(int(rate), 10_000)) if rate < inf else 1)
         self._slowness = 1.0
-        self._next = self._resumes = clock.now()
+        self._due = self._next = self._resumes = clock.now()
         self._turn = Lock()
         self._state = Lock()
 
@@ -90,11 +98,19 @@ class Rate:
         # The next thread waits while it holds the lock; the others queue for the lock. If turns
         # were assigned in advance, a thread that wakes up late could send too close to the next.
         with self._turn:
-            while (left := max(self._next, self._resumes) - self._clock.now()) > 0:
+            while (left := max(self._next, self._resumes, self._allowed()) - self._clock.now()) > 0:
                 self._clock.sleep(left)
             now = self._clock.now()
-            self._next = now + self._spacing * self._slowness
+            spacing = self._spacing * self._slowness
+            self._due = max(self._due, now - LATE) + spacing
+            self._next = max(self._due, now + spacing / CLOSER)
+            self._sent.append(now)
         return now - came
+
+    def _allowed(self) -> float:
+        """Return when the oldest of a full second's requests is a second ago."""
+        size = self._sent.maxlen or 1
+        return self._sent[0] + self._spacing * size if len(self._sent) == size else 0.0
 
     def slow_down(self, seconds: float = 0.0) -> None:
         """Double the spacing, and send nothing for a number of seconds."""

@@ -22,14 +22,21 @@ from __future__ import annotations
 
 import logging
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from http import HTTPStatus
-from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from tonframes.client.answers import Failure, Verdict, judge
 from tonframes.client.rate import Clock, Rate, StoppedError
-from tonframes.client.transport import Site, TooLargeError, Transport, TransportError
+from tonframes.client.statistics import Counter, Statistics
+from tonframes.client.transport import (
+    Site,
+    SlowError,
+    TooLargeError,
+    Transport,
+    TransportError,
+    UnreachableError,
+)
 from tonframes.errors import RequestError, TonframesError
 
 if TYPE_CHECKING:
@@ -47,12 +54,23 @@ LONGEST_BACKOFF = 30.0
 SHORTEST_BACKOFF = 0.05
 #: Longest wait that is accepted from Retry-After.
 LONGEST_RETRY_AFTER = 120.0
+#: Seconds after which a host is given up that has never answered, and is unknown or refuses
+#: connections.
+UNREACHABLE = 8.0
 #: Longest quotation of the service's text in a message, in characters.
 QUOTED = 200
 
 
 class TooLongError(RequestError):
     """The URL was too long for the service, or for a gateway before it."""
+
+
+class TooSlowError(RequestError):
+    """The answer did not come in time; one with fewer rows may."""
+
+
+class UnknownOperationError(RequestError):
+    """The service does not have the operation."""
 
 
 class Key(str):
@@ -72,26 +90,14 @@ class Key(str):
     __str__ = __repr__
 
 
-@dataclass(frozen=True, slots=True)
-class Statistics:
-    """What a client has done so far; seconds are summed over threads.
-
-    Attributes
-    ----------
-    requests
-        Requests sent.
-    retries
-        Requests among them that repeated another one.
-    seconds_paced
-        Seconds waited for the rate limit.
-    seconds_waited
-        Seconds waited after failures.
-    """
-
-    requests: int = 0
-    retries: int = 0
-    seconds_paced: float = 0.0
-    seconds_waited: float = 0.0
+_PASSING = frozenset({Verdict.PASSING, Verdict.SLOW, Verdict.UNREACHABLE})
+_DOUBTFUL = frozenset({Verdict.DOUBTFUL, Verdict.NOT_FOUND})
+_ERRORS = {
+    Verdict.TOO_LONG: TooLongError,
+    Verdict.SLOW: TooSlowError,
+    Verdict.UNKNOWN: UnknownOperationError,
+    Verdict.NOT_FOUND: UnknownOperationError,
+}
 
 
 class Retry:
@@ -133,10 +139,27 @@ class Retry:
         self._clock = Clock()
         self._rate = Rate(rate, self._clock)
         self._transport = Transport(site, headers, stopped=lambda: self._clock.stopped)
-        self._counting = Lock()
-        self.statistics = Statistics()
+        self._answered = False
+        self._counter = Counter(self._clock)
 
-    def ask(self, url: str, question: str, parse: Callable[[bytes], T]) -> T:
+    @property
+    def statistics(self) -> Statistics:
+        """What has been done so far."""
+        return self._counter.statistics
+
+    @property
+    def seconds(self) -> float | None:
+        """What an attempt takes on average; None before the first."""
+        return self._counter.seconds
+
+    def ask(
+        self,
+        url: str,
+        question: str,
+        parse: Callable[[bytes], T],
+        *,
+        final: frozenset[Verdict] = frozenset(),
+    ) -> T:
         """Send a request until it returns a value, cannot succeed, or the deadline is over.
 
         Parameters
@@ -147,9 +170,11 @@ class Retry:
             The request in words: every error message begins with it.
         parse
             Turns the content of an answer into the value, or raises a `TonframesError`.
+        final
+            Failures after which it is not sent again, in addition to those that are always final.
         """
         try:
-            outcome = self._repeat(url, question, parse)
+            outcome = self._repeat(url, question, parse, final)
         except StoppedError:
             outcome = _Error(RequestError(f"{question}: the client was closed", retryable=True))
         # Raised outside of any `except` block, the error has no other error as its context.
@@ -169,7 +194,9 @@ class Retry:
         self._clock.stop()
         self._transport.close()
 
-    def _repeat(self, url: str, question: str, parse: Callable[[bytes], T]) -> T | _Error:
+    def _repeat(
+        self, url: str, question: str, parse: Callable[[bytes], T], final: frozenset[Verdict]
+    ) -> T | _Error:
         clock = self._clock
         began = clock.now()
         # The last wait is shortened so that one more attempt fits before the deadline.
@@ -177,31 +204,37 @@ class Retry:
         attempt, doubts, waited = 0, 0, 0.0
         while True:
             attempt += 1
-            paced = self._rate.take_turn()
+            with self._counter.waiting():
+                paced = self._rate.take_turn()
             # A queue of many threads is not the service's fault: it does not use up the deadline.
             ends += paced
-            self._count(requests=1, retries=int(attempt > 1), seconds_paced=paced)
-            outcome = self._attempt(url, parse, ends - clock.now())
+            self._counter.count(requests=1, retries=int(attempt > 1), seconds_paced=paced)
+            with self._counter.sending():
+                outcome = self._attempt(url, parse, ends - clock.now())
             if not isinstance(outcome, Failure):
                 self._rate.recover()
                 return outcome
+            if outcome.verdict is Verdict.UNREACHABLE and not self._answered:
+                # The deadline is for services that have answered before.
+                ends = min(ends, began + reserve + UNREACHABLE)
             left = ends - reserve - clock.now()
             asked = min(outcome.retry_after, LONGEST_RETRY_AFTER)
             wait = max(0.0, min(max(asked, self._backoff(attempt)), left))
             if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
                 # Retry-After applies to all threads that use the key.
                 self._rate.slow_down(min(asked, wait))
-            doubts += outcome.verdict is Verdict.DOUBTFUL
-            may_help = outcome.verdict in {Verdict.PASSING, Verdict.DOUBTFUL}
+            doubts += outcome.verdict in _DOUBTFUL
+            may_help = outcome.verdict in _PASSING | _DOUBTFUL and outcome.verdict not in final
             if not may_help or doubts == DOUBTS or left <= 0:
                 effort = f"{attempt} attempt{'s' * (attempt > 1)} in {clock.now() - began:.1f} s"
                 if waited:
                     effort += f", {waited:.1f} s of them waiting"
                 return _Error(self._error(question, outcome, effort))
             _log.info("%s: %s; asking again in %.1f s", question, self._say(outcome), wait)
-            clock.sleep(wait)
+            with self._counter.waiting():
+                clock.sleep(wait)
             waited += wait
-            self._count(seconds_waited=wait)
+            self._counter.count(seconds_waited=wait)
 
     def _attempt(self, url: str, parse: Callable[[bytes], T], left: float) -> T | Failure:
         seconds = min(self._longest_attempt, max(left, 0.001))
@@ -210,9 +243,15 @@ class Retry:
         except TransportError as error:
             if self._clock.stopped:
                 raise StoppedError from None
-            return Failure(Verdict.PASSING, str(error), hint="check base_url and the network")
+            verdict = Verdict.PASSING
+            if isinstance(error, UnreachableError):
+                verdict = Verdict.UNREACHABLE
+            elif isinstance(error, SlowError):
+                verdict = Verdict.SLOW
+            return Failure(verdict, str(error), hint="check base_url and the network")
         except TooLargeError as error:
             return Failure(Verdict.FINAL, str(error), hint="ask for fewer rows or addresses")
+        self._answered = True
         failure = judge(answer, url)
         if failure is not None:
             return failure
@@ -253,15 +292,9 @@ class Retry:
             )
         if hint:
             message += f"; {hint}"
-        kind = TooLongError if failure.verdict is Verdict.TOO_LONG else RequestError
-        retryable = failure.verdict in {Verdict.PASSING, Verdict.ABSENT}
+        kind = _ERRORS.get(failure.verdict, RequestError)
+        retryable = failure.verdict in _PASSING | {Verdict.ABSENT}
         return kind(message, status=failure.status, retryable=retryable)
-
-    def _count(self, **more: float) -> None:
-        with self._counting:
-            now = self.statistics
-            sums = {name: getattr(now, name) + value for name, value in more.items()}
-            self.statistics = replace(now, **sums)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import socket
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -28,7 +29,6 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from tonframes.client.rate import SLICE
 
 if TYPE_CHECKING:
-    import socket
     from collections.abc import Callable, Mapping
 
     from _typeshed import WriteableBuffer
@@ -47,6 +47,14 @@ CONNECTIONS = 256
 
 class TransportError(Exception):
     """There is no complete answer; the message says why."""
+
+
+class UnreachableError(TransportError):
+    """There is no connection: the host is unknown, or refuses it."""
+
+
+class SlowError(TransportError):
+    """The answer did not come in time."""
 
 
 class TooLargeError(Exception):
@@ -145,6 +153,10 @@ class _Bounds:
 _bounds: ContextVar[_Bounds] = ContextVar("bounds of the current exchange of this thread")
 
 
+class _LateError(TimeoutError):
+    """A bound of the exchange was met while its answer was awaited."""
+
+
 class _BoundedSocket(io.RawIOBase):
     """Reads a socket within the bounds of the exchange.
 
@@ -168,9 +180,9 @@ class _BoundedSocket(io.RawIOBase):
             if bounds.stopped():
                 raise ConnectionAbortedError("the client was closed")
             if now >= bounds.ends:
-                raise TimeoutError("the answer took too long")
+                raise _LateError("the answer took too long")
             if now >= silent_at:
-                raise TimeoutError(f"nothing came for {bounds.silence:g} s")
+                raise _LateError(f"nothing came for {bounds.silence:g} s")
             self._socket.settimeout(min(SLICE, bounds.ends - now, silent_at - now))
             try:
                 return self._socket.recv_into(buffer)
@@ -272,7 +284,7 @@ class Transport:
             OSError,
             ValueError,
         ) as error:
-            raise TransportError(_reason(error)) from None
+            raise _kind(error)(_reason(error)) from None
         finally:
             _bounds.reset(bounds)
 
@@ -297,6 +309,14 @@ def _content(response: requests.Response) -> bytes:
     return b"".join(chunks)
 
 
+def _kind(error: BaseException) -> type[TransportError]:
+    """Return which kind of failure an error is, by its innermost cause."""
+    inner = _innermost(error)
+    if isinstance(inner, ConnectionRefusedError | socket.gaierror):
+        return UnreachableError
+    return SlowError if isinstance(inner, _LateError) else TransportError
+
+
 def _reason(error: BaseException) -> str:
     """Return the innermost cause; the errors around it repeat the long URL.
 
@@ -305,11 +325,17 @@ def _reason(error: BaseException) -> str:
     >>> _reason(requests.ConnectionError(urllib3.exceptions.ProtocolError("cut", OSError("bad"))))
     'OSError: bad'
     """
+    inner = _innermost(error)
+    # A text of urllib3 begins with `HTTPConnection(host='…', port=80): `.
+    text = re.sub(r"^\w+\(host=.*?\): ", "", str(inner))
+    name = "TimeoutError" if isinstance(inner, _LateError) else type(inner).__name__
+    return f"{name}: {text}"
+
+
+def _innermost(error: BaseException) -> BaseException:
     while True:
         causes = (error.__cause__, getattr(error, "reason", None), *error.args)
         inner = next((cause for cause in causes if isinstance(cause, BaseException)), None)
         if inner is None:
-            # A text of urllib3 begins with `HTTPConnection(host='…', port=80): `.
-            text = re.sub(r"^\w+\(host=.*?\): ", "", str(error))
-            return f"{type(error).__name__}: {text}"
+            return error
         error = inner

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import random
+import time
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from tonframes.client import MOST_ROWS
+from tonframes.client import MOST_ROWS, TooManyRowsError
 from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError, shorten
 from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proof import BrokenError, Link, Tips, imbalance, links, tips
@@ -92,15 +93,34 @@ def fetch_block(client: Client, seqno: int) -> BlockPages:
     )
 
 
-def fetch_tips(client: Client, seqno: int) -> Tips:
+@dataclass(frozen=True, slots=True)
+class State:
+    """The last block of every shard as of a masterchain block.
+
+    Attributes
+    ----------
+    first, last
+        The least and the greatest unix second of these blocks; None where one has none.
+    """
+
+    tips: Tips
+    first: int | None
+    last: int | None
+
+
+def fetch_state(client: Client, seqno: int) -> State:
     """Fetch the last block of every shard as of a masterchain block."""
 
-    def parse(answer: bytes) -> Tips:
+    def parse(answer: bytes) -> State:
         page = pages.read(schema.BLOCKS_ANSWER, answer)
         try:
-            return tips([page], seqno)
+            found = tips([page], seqno)
         except BrokenError as broken:
             raise DecodeError("$.blocks", "the last block of every shard", str(broken)) from None
+        times = [row.gen_utime for row in page.answer.blocks or ()]
+        if None in times:
+            return State(found, None, None)
+        return State(found, min(map(int, times)), max(map(int, times)))
 
     return client.masterchain_block_shard_state(seqno, parse)
 
@@ -126,14 +146,14 @@ def _fault(fetched: BlockPages) -> str:
 
 
 def _fetch(client: Client, seqno: int) -> BlockPages:
-    first = list(_pages(client.masterchain_block_shards, seqno, "transactions", "blocks"))
+    first = list(_pages(client, client.masterchain_block_shards, seqno, "transactions", "blocks"))
     if first[0].answer.blocks is None:
         return BlockPages(seqno, first, None)
-    rest = _pages(client.transactions_by_masterchain_block, seqno, "transactions")
+    rest = _pages(client, client.transactions_by_masterchain_block, seqno, "transactions")
     return BlockPages(seqno, [*first, *rest], list(links(first).values()))
 
 
-def _pages(operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
+def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
     """Fetch pages until one is not full; after the last page deployed services answer 404."""
 
     def parse(answer: bytes) -> Page:
@@ -141,18 +161,24 @@ def _pages(operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
         _check_seqno(page, seqno)
         return page
 
+    ends = time.monotonic() + client.deadline
     offset = 0
     seen: set[object] = set()
     while True:
+        limit = min(MOST_ROWS, client.page_limit.rows)
         try:
-            page = operation(seqno, parse, limit=MOST_ROWS, offset=offset)
+            page = operation(seqno, parse, limit=limit, offset=offset, divisible=True)
+        except TooManyRowsError:
+            if time.monotonic() >= ends:
+                raise
+            continue
         except RequestError as error:
             if error.status == HTTPStatus.NOT_FOUND and offset:
                 return
             raise
         yield page
         rows = max(len(getattr(page.answer, name) or ()) for name in lists)
-        if rows < MOST_ROWS:
+        if rows < limit:
             return
         known = len(seen)
         seen.update(row.hash for row in page.answer.transactions or ())

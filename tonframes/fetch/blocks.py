@@ -14,16 +14,17 @@ from tonframes.errors import IncompleteError, MissingError, TonframesError
 from tonframes.fetch.block import BlockPages, fetch_block
 from tonframes.fetch.network import claim
 from tonframes.fetch.progress import progress as shown
-from tonframes.fetch.proving import Proven, Unproven
+from tonframes.fetch.proving import Proven, Stretch, Unproven
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
     Seqnos,
     StoreOption,
     resolve_client,
-    resolve_seqnos,
     resolve_store,
 )
+from tonframes.fetch.time import resolve_seqnos
+from tonframes.fetch.windows import knows_windows, read_windows
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
 from tonframes.store import SPAN, Store, blocks_of, read_blocks
@@ -44,6 +45,9 @@ LARGEST = 20_000
 #: And this many seconds after its start, to limit the work that an interruption loses.
 OLDEST = 30.0
 
+#: Seconds for a request after one has failed for good.
+HURRY = 1.0
+
 
 def fetch_blocks(
     seqnos: Seqnos,
@@ -62,9 +66,11 @@ def fetch_blocks(
     Parameters
     ----------
     seqnos
-        Masterchain seqnos.
+        Masterchain seqnos, or a single one; or text, as on the command line: `100:150` (without
+        150), `100`, or two moments with a slash between them, `2026-05-28T20:26/2026-05-29`.
     client
-        The client to use; None is `Client()`. "offline" reads the store and opens no socket.
+        The client to use, or the URL of a service; None is `Client()`. "offline" reads the store
+        and opens no socket.
     store
         Folder of the store; by default one in the user's cache directory, None for no store.
         Damaged files in it are set aside with a warning, and fetched again.
@@ -98,8 +104,8 @@ def fetch_blocks(
     >>> blocks.seqnos
     (range(90000000, 90000003),)
     """
-    wanted = resolve_seqnos(seqnos)
     with resolve_client(client) as (online, service):
+        wanted = resolve_seqnos(seqnos, online)
         target = resolve_store(store, service)
         if online is None:
             return _held(target, wanted)
@@ -145,40 +151,73 @@ def _fetch_run(
 ) -> Iterator[Proven]:
     part = Unproven(client, run.start)
     done = 0
-    for seqno, future in _ahead(client, run):
+    pieces = _pieces(client, run)
+    while True:
         try:
-            fetched = future.result()
-        except IncompleteError as error:
-            failures.append(error)
-            yield from part.prove(failures)
-            part = Unproven(client, seqno + 1)
-            continue
+            piece = next(pieces, None)
         except TonframesError:
             yield from _rescued(part)
             raise
-        part.add(fetched)
-        done += fetched.transactions
+        if piece is None:
+            break
+        if isinstance(piece, IncompleteError):
+            failures.append(piece)
+            yield from part.prove(failures)
+            part = Unproven(client, piece.missing[-1].stop)
+            continue
+        if isinstance(piece, Stretch):
+            part.add_stretch(piece)
+            seqnos = piece.seqnos
+        else:
+            part.add(piece)
+            seqnos = range(piece.seqno, piece.seqno + 1)
+        done += piece.transactions
         statistics = client.statistics
         bar.advance(
-            1,
+            len(seqnos),
             transactions=done,
             retries=statistics.retries,
-            paused=f"{statistics.seconds_paced + statistics.seconds_waited:.0f} s",
+            paused=f"{statistics.seconds_paused:.0f} s",
         )
         old = time.monotonic() - part.began >= OLDEST
-        if (seqno + 1) % SPAN == 0 or part.transactions >= LARGEST or old:
+        if seqnos.stop % SPAN == 0 or part.transactions >= LARGEST or old:
             yield from part.prove(failures)
-            part = Unproven(client, seqno + 1, part.after)
+            part = Unproven(client, seqnos.stop, part.after)
     yield from part.prove(failures)
 
 
-_Task = tuple[int, "Future[BlockPages]"]
-
-
 def _rescued(part: Unproven) -> Iterator[Proven]:
-    """Prove what was fetched before an error, if the service still answers."""
-    with suppress(TonframesError):
+    """Prove what came before an error, if the service still answers that much, and soon."""
+    with suppress(TonframesError), part.client.hurried(HURRY):
         yield from part.prove([])
+
+
+_Piece = Stretch | BlockPages | IncompleteError
+
+
+def _pieces(client: Client, run: range) -> Iterator[_Piece]:
+    """Read masterchain blocks in order: through windows as far as the service allows it.
+
+    Where a window does not show what there must be, the masterchain blocks that are next are read
+    one at a time, more of them each time that this happens again.
+    """
+    alone = 0
+    while run:
+        if len(run) > 1 and knows_windows(client):
+            for stretch in read_windows(client, run):
+                run = range(stretch.seqnos.stop, run.stop)
+                alone = 0
+                yield stretch
+        alone = min(SPAN, max(1, 2 * alone)) if knows_windows(client) else len(run)
+        for seqno, future in _ahead(client, run[:alone]):
+            try:
+                yield future.result()
+            except IncompleteError as error:
+                yield error
+            run = range(seqno + 1, run.stop)
+
+
+_Task = tuple[int, "Future[BlockPages]"]
 
 
 def _ahead(client: Client, seqnos: range) -> Iterator[tuple[int, Future[BlockPages]]]:

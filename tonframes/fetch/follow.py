@@ -5,7 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
-from tonframes.errors import IncompleteError, MissingError, RequestError, shorten
+from tonframes.errors import IncompleteError, MissingError, RequestError
 from tonframes.fetch.blocks import fetch_missing
 from tonframes.fetch.network import claim, masterchain_info
 from tonframes.fetch.resolve import (
@@ -15,11 +15,13 @@ from tonframes.fetch.resolve import (
     resolve_client,
     resolve_store,
 )
+from tonframes.fetch.time import resolve_seqno
 from tonframes.frames import Blocks
 from tonframes.store import SPAN, blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import datetime
 
     from tonframes.client import Client
     from tonframes.store import Store
@@ -29,14 +31,18 @@ POLL = 1.0
 
 
 def follow_blocks(
-    start: int | None = None, *, client: ClientOption = None, store: StoreOption = DEFAULT
+    start: int | str | datetime | None = None,
+    *,
+    client: ClientOption = None,
+    store: StoreOption = DEFAULT,
 ) -> Iterator[Blocks]:
     """Fetch masterchain blocks as they appear, without end.
 
     Parameters
     ----------
     start
-        The first masterchain seqno; None is the last one of the service.
+        The first masterchain seqno, or a moment as for `seqno_at`; None is the last masterchain
+        block of the service.
     client, store
         As in `fetch_blocks`, except "offline".
 
@@ -61,15 +67,15 @@ def follow_blocks(
     >>> blocks.seqnos
     (range(90000118, 90000120),)
     """
-    if start is not None and (isinstance(start, bool) or not isinstance(start, int)):
-        raise TypeError(f"start is an int, not {shorten(start)}")
     with resolve_client(client) as (online, service):
         if online is None:
             raise MissingError("offline: follow_blocks needs a service")
+        following = None if start is None else resolve_seqno(start, online)
         target = resolve_store(store, service)
         if target is not None:
             claim(target, online)
-        following = masterchain_info(online).last.seqno if start is None else start
+        if following is None:
+            following = masterchain_info(online).last.seqno
         while True:
             for blocks in _next(online, target, following):
                 following = blocks.seqnos[-1].stop

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from tonframes.client import MOST_ROWS
+from tonframes.fetch.density import Density, measure
+from tonframes.fetch.headers import PAGES as SLICE
+from tonframes.fetch.intervals import PAGES as INTERVAL
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
     Seqnos,
     StoreOption,
     resolve_client,
-    resolve_seqnos,
     resolve_store,
 )
+from tonframes.fetch.time import resolve_seqnos
 from tonframes.seqnos import spell, subtract
 from tonframes.store import SPAN
 
@@ -25,6 +29,9 @@ if TYPE_CHECKING:
 
 #: Requests per second of TON Center's plans; all keys of a plan share them.
 PLANS = {"without a key": 1.0, "free": 10.0, "plus": 25.0, "advanced": 100.0}
+
+#: What is said of a service that is not asked.
+UNMEASURED = Density(blocks=None, transactions=None, shown=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +42,15 @@ class Plan:
     ----------
     wanted, held, missing
         Ranges of masterchain seqnos: all, those that the store holds, those to fetch.
-    requests
-        Least number of requests: two for each masterchain block, which is enough for 1000
-        transactions, and one for the tips before each range and at the end of each file.
+    transactions
+        About how many there are to fetch; None where it was not measured.
+    requests_by_windows
+        About how many requests it takes to read 1000 blocks or transactions with each; None if
+        the service does not have the operations for it, or was not asked.
+    requests_by_block
+        How many it takes to read one masterchain block at a time: one or two for each, which is
+        enough for 1000 transactions, and one for the tips before each range and at the end of each
+        file.
     store
         Folder of the store; None for none.
     """
@@ -45,22 +58,57 @@ class Plan:
     wanted: tuple[range, ...]
     held: tuple[range, ...]
     missing: tuple[range, ...]
-    requests: int
+    transactions: int | None
+    requests_by_windows: int | None
+    requests_by_block: int
     store: Path | None
+
+    @property
+    def requests(self) -> int:
+        """How many requests the fetch takes: through windows, if the service allows it."""
+        by_windows = self.requests_by_windows
+        return self.requests_by_block if by_windows is None else by_windows
 
     @property
     def seconds(self) -> pd.Series:
         """Seconds that the requests take at the rate of each plan of TON Center."""
-        return pd.Series({plan: self.requests / rate for plan, rate in PLANS.items()}, name="s")
+        return self._seconds(self.requests)
+
+    @property
+    def ways(self) -> pd.DataFrame:
+        """Requests, and seconds at the rate of each plan of TON Center, of both ways to read."""
+        ways = {"windows": self.requests_by_windows, "masterchain blocks": self.requests_by_block}
+        return pd.DataFrame(
+            {
+                name: pd.concat([pd.Series({"requests": float(count)}), self._seconds(count)])
+                for name, count in ways.items()
+                if count is not None
+            }
+        ).T
+
+    @staticmethod
+    def _seconds(requests: int) -> pd.Series:
+        return pd.Series({plan: requests / rate for plan, rate in PLANS.items()}, name="s")
 
     def __str__(self) -> str:
         if not self.missing:
             return f"{_count(self.wanted)} masterchain blocks: {self.store} holds all of them"
-        times = ", ".join(f"{_time(s)} {plan}" for plan, s in self.seconds.items())
-        return (
+        begin = (
             f"{_count(self.wanted)} masterchain blocks, {_count(self.held)} of them held; to "
-            f"fetch: {spell(self.missing)}, at least {self.requests} requests: {times}"
+            f"fetch: {spell(self.missing)}"
         )
+        if self.transactions is not None:
+            begin += f" with about {self.transactions:,} transactions"
+        if self.requests_by_windows is None:
+            return f"{begin}, at least {self._told(self.requests_by_block)}"
+        return (
+            f"{begin}, about {self._told(self.requests_by_windows)}; one masterchain block at a "
+            f"time: {self._told(self.requests_by_block)}"
+        )
+
+    def _told(self, requests: int) -> str:
+        times = ", ".join(f"{_time(s)} {plan}" for plan, s in self._seconds(requests).items())
+        return f"{requests} requests: {times}"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(str(self))}</p>"
@@ -69,35 +117,72 @@ class Plan:
 def plan_blocks(
     seqnos: Seqnos, *, client: ClientOption = None, store: StoreOption = DEFAULT
 ) -> Plan:
-    """Return how many requests and seconds a fetch would take; send nothing.
+    """Return how many requests and seconds a fetch would take; fetch and write nothing.
+
+    A few requests, at most 15, measure how many blocks and transactions there are and whether the
+    service can be read through windows. Offline, or if nothing is missing, none is sent.
 
     Parameters
     ----------
     seqnos, client, store
         As in `fetch_blocks`.
 
+    Raises
+    ------
+    RequestError
+        The service does not answer.
+
     Examples
     --------
-    >>> plan = plan_blocks(range(49_000_000, 49_001_000), store=None)
-    >>> plan.requests
-    2011
-    >>> print(plan)
-    1000 masterchain blocks, 0 of them held; to fetch: 49000000:49001000, at least 2011 requests: \
-33 min 31 s without a key, 3 min 21 s free, 1 min 20 s plus, 20 s advanced
+    >>> import tonframes as tf
+    >>> with tf.serve(tf.sample(), dialect="service") as url, tf.Client(url) as client:
+    ...     plan = plan_blocks(range(90_000_000, 90_000_100), client=client, store=None)
+    >>> plan.transactions, plan.requests_by_windows, plan.requests_by_block
+    (2500, 6, 202)
+    >>> plan.ways["free"].to_dict()
+    {'windows': 0.6, 'masterchain blocks': 20.2}
     """
-    wanted = resolve_seqnos(seqnos)
-    with resolve_client(client) as (_, service):
+    with resolve_client(client) as (online, service):
+        wanted = resolve_seqnos(seqnos, online)
         target = resolve_store(store, service)
-    missing = wanted if target is None else target.gaps(wanted)
-    ends = sum((run.stop - 1) // SPAN - run.start // SPAN + 2 for run in missing)
+        missing = wanted if target is None else target.gaps(wanted)
+        density = measure(online, missing) if missing and online else UNMEASURED
+        limit = MOST_ROWS if online is None else online.page_limit.rows
     network = int(target is not None and target.network is None) if missing else 0
+    count, by_windows, transactions = _count(missing), None, None
+    if density.blocks is not None and density.transactions is not None:
+        transactions = round(density.transactions * count)
+        by_windows = network + sum(_by_windows(density, run, limit) for run in missing)
     return Plan(
         wanted=wanted,
         held=subtract(wanted, missing),
         missing=missing,
-        requests=2 * _count(missing) + ends + network,
+        transactions=transactions,
+        requests_by_windows=by_windows,
+        requests_by_block=network + sum(_by_block(density, run, limit) for run in missing),
         store=None if target is None else target.path,
     )
+
+
+def _by_windows(density: Density, run: range, limit: int) -> int:
+    """Return about how many requests a range takes through windows."""
+    if len(run) == 1:
+        return _by_block(density, run, limit)
+    blocks = (density.blocks or 0) * len(run) / limit
+    transactions = (density.transactions or 0) * len(run) / limit
+    # The last page of a slice, and of an interval, is not full.
+    of_blocks = 1 + int(blocks + 0.5 * (blocks // SLICE))
+    of_transactions = 1 + int(transactions + 0.2 * (transactions // INTERVAL))
+    return 2 + of_blocks + of_transactions
+
+
+def _by_block(density: Density, run: range, limit: int) -> int:
+    """Return how many requests a range takes one masterchain block at a time."""
+    more = int((density.transactions or 0) // limit)
+    if not density.shown:
+        return (1 + more) * len(run)
+    ends = (run.stop - 1) // SPAN - run.start // SPAN + 2
+    return (2 + more) * len(run) + ends
 
 
 def _count(runs: tuple[range, ...]) -> int:

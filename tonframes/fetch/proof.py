@@ -97,9 +97,9 @@ def links(pages: Iterable[Page]) -> dict[tuple[Shard, int], Link]:
     found = {}
     for page in pages:
         for row in page.answer.blocks or ():
-            shard = Shard(row.workchain, _prefix(row.shard))
+            shard = Shard(row.workchain, prefix_of(row.shard))
             parents = tuple(
-                (Shard(parent.workchain, _prefix(parent.shard)), parent.seqno)
+                (Shard(parent.workchain, prefix_of(parent.shard)), parent.seqno)
                 for parent in _parents(bytes(row.prev_blocks))
             )
             found[shard, row.seqno] = Link(shard, row.seqno, parents, row.tx_count or 0)
@@ -158,6 +158,16 @@ def compare(chain: Tips, state: Tips) -> None:
                 f"state, but {chain.get(shard)} was the last one fetched",
                 shard,
             )
+
+
+def unfollowed(tips: Tips, later: Iterable[Link]) -> Tips:
+    """Return the last blocks of shards that none of the blocks of later masterchain blocks follows.
+
+    What a later masterchain block commits as the next of a shard shows that no other block of the
+    shard was committed in between.
+    """
+    followed = {parent for link in later for parent in link.parents}
+    return {shard: seqno for shard, seqno in tips.items() if (shard, seqno) not in followed}
 
 
 def _step(tips: Tips, halves: dict[Shard, int], link: Link) -> bool:
@@ -235,7 +245,8 @@ def _parents(token: bytes) -> Sequence[_Id]:
         return ()
 
 
-def _prefix(text: str) -> int:
+def prefix_of(text: str) -> int:
+    """Return the tagged prefix of a shard as the service spells it, unsigned."""
     return int(SHARD.decode([text])[0].as_py()) % 2**64
 
 

@@ -9,16 +9,25 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from tonframes.errors import IncompleteError, RequestError
-from tonframes.fetch.block import ATTEMPTS, BlockPages, fetch_block, fetch_tips, wait_before
+from tonframes.fetch.block import ATTEMPTS, BlockPages, fetch_block, fetch_state, wait_before
 from tonframes.fetch.network import masterchain_info
-from tonframes.fetch.proof import BrokenError, Link, Shard, Tips, advance, compare, unlinked
+from tonframes.fetch.proof import (
+    BrokenError,
+    Link,
+    Shard,
+    Tips,
+    advance,
+    compare,
+    unfollowed,
+    unlinked,
+)
 from tonframes.seqnos import spell, subtract
 from tonframes.store import within
 from tonframes.wire import pages
 from tonframes.wire.tables import concat, in_order, stamped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from tonframes.client import Client
     from tonframes.wire.tables import Tables
@@ -39,6 +48,29 @@ class Proven:
     proof: str
 
 
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Consecutive masterchain blocks, whole as far as their headers tell.
+
+    Attributes
+    ----------
+    links
+        The blocks that each masterchain block commits.
+    later
+        Returns the blocks of later masterchain blocks that are known already.
+    before, after
+        The last blocks of all shards before them and at their end, where the service was asked.
+    """
+
+    seqnos: range
+    links: dict[int, list[Link]]
+    tables: Tables
+    transactions: int
+    later: Callable[[], list[Link]]
+    before: Tips | None
+    after: Tips | None
+
+
 class Unproven:
     """Consecutive masterchain blocks that are not proven yet.
 
@@ -47,10 +79,11 @@ class Unproven:
     """
 
     def __init__(self, client: Client, start: int, before: Tips | None = None) -> None:
-        self._client = client
+        self.client = client
         self._start = self._stop = start
         self._before = before
         self._links: dict[int, list[Link] | None] = {}
+        self._stretch: Stretch | None = None  # what came last, if it ends the part
         self._undecoded: list[BlockPages] = []
         self._batches: list[Tables] = []
         self._proof = ""
@@ -61,10 +94,22 @@ class Unproven:
     def add(self, fetched: BlockPages) -> None:
         """Add the next masterchain block."""
         self._stop = fetched.seqno + 1
+        self._stretch = None
         self._append(fetched)
         self.transactions += fetched.transactions
         if sum(one.transactions for one in self._undecoded) >= BATCH:
             self._decode()
+
+    def add_stretch(self, stretch: Stretch) -> None:
+        """Add the masterchain blocks that are next."""
+        self._decode()
+        if self._start == self._stop and self._before is None:
+            self._before = stretch.before
+        self._stop = stretch.seqnos.stop
+        self._links |= stretch.links
+        self._batches.append(stamped(stretch.tables, datetime.now(UTC)))
+        self._stretch = stretch
+        self.transactions += stretch.transactions
 
     def _append(self, fetched: BlockPages) -> None:
         self._links[fetched.seqno] = None if fetched.links is None else list(fetched.links)
@@ -78,7 +123,7 @@ class Unproven:
 
     def _replace(self, seqnos: range) -> None:
         """Fetch some of the masterchain blocks again."""
-        fresh = [fetch_block(self._client, seqno) for seqno in seqnos]
+        fresh = [fetch_block(self.client, seqno) for seqno in seqnos]
         self._decode()
         others = subtract([range(self._start, self._stop)], [seqnos])
         self._batches = [_rows_of(batch, others) for batch in self._batches]
@@ -99,7 +144,7 @@ class Unproven:
                 tables = in_order(concat(self._batches))
                 yield Proven(range(self._start, self._stop), tables, self._proof)
                 return
-            wait_before(self._client, attempt)
+            wait_before(self.client, attempt)
             try:
                 self._replace(fault.seqnos)
             except IncompleteError:
@@ -112,7 +157,7 @@ class Unproven:
         if narrowed:
             failures.append(
                 IncompleteError(
-                    f"masterchain block {spell([fault.seqnos])} from {self._client.base_url}: "
+                    f"masterchain block {spell([fault.seqnos])} from {self.client.base_url}: "
                     f"{fault.reason}, in every attempt; nothing of it was kept: try again "
                     "later, or another service",
                     missing=[fault.seqnos],
@@ -126,7 +171,7 @@ class Unproven:
     def _split_off(self, seqnos: range) -> Unproven:
         """Return some of the masterchain blocks, to be proven separately."""
         self._decode()
-        part = Unproven(self._client, seqnos.start)
+        part = Unproven(self.client, seqnos.start)
         part._stop = seqnos.stop
         part._links = {seqno: self._links[seqno] for seqno in seqnos}
         part._batches = [_rows_of(batch, (seqnos,)) for batch in self._batches]
@@ -152,9 +197,9 @@ class Unproven:
             start, tips = self._start_of_chain()
             for seqno in range(start, self._stop):
                 tips = advance(tips, self._links[seqno] or ())
-            compare(tips, fetch_tips(self._client, self._stop - 1))
+            self._close(tips)
         except BrokenError as broken:
-            self._before = None
+            self._before = self._stretch = None
             return _Fault(str(broken), self._suspects(broken.shard, seqno))
         except RequestError as error:
             if error.status != HTTPStatus.NOT_FOUND:
@@ -164,23 +209,35 @@ class Unproven:
         self.after = tips
         return None
 
+    def _close(self, tips: Tips) -> None:
+        """See that the chain of every shard ends where it should.
+
+        It does where a later masterchain block commits the block that follows: no other can be
+        between. Where that has not come, the service is asked for the last blocks of all shards.
+        """
+        stretch = self._stretch
+        if stretch is not None and stretch.after is not None:
+            compare(tips, stretch.after)
+        elif stretch is None or unfollowed(tips, stretch.later()):
+            compare(tips, fetch_state(self.client, self._stop - 1).tips)
+
     def _start_of_chain(self) -> tuple[int, Tips]:
         """Return the first block to prove, and the tips before it."""
         if self._start == 1:  # there is no block before it
             self._proof = "chain, but for the first block"
-            return 2, fetch_tips(self._client, 1)
+            return 2, fetch_state(self.client, 1).tips
         if self._before is None:
             try:
-                self._before = fetch_tips(self._client, self._start - 1)
+                self._before = fetch_state(self.client, self._start - 1).tips
             except RequestError as error:
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
-                first = masterchain_info(self._client).first
+                first = masterchain_info(self.client).first
                 if first is None or first.seqno != self._start:
                     raise
                 # There is nothing to compare the service's first block with.
                 self._proof = "chain, but for the first block"
-                return self._start + 1, fetch_tips(self._client, self._start)
+                return self._start + 1, fetch_state(self.client, self._start).tips
         return self._start, self._before
 
     def _suspects(self, shard: Shard, seqno: int) -> range:

@@ -8,14 +8,13 @@ from contextlib import contextmanager
 from enum import Enum
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 import platformdirs
 
 from tonframes.client import Client
 from tonframes.errors import shorten
-from tonframes.seqnos import checked
 from tonframes.store import Store
 
 if TYPE_CHECKING:
@@ -32,8 +31,8 @@ class _Default(Enum):
 DEFAULT: Final = _Default.STORE
 
 StoreOption = str | PathLike[str] | _Default | None
-ClientOption = Client | Literal["offline"] | None
-Seqnos = range | Iterable[int]
+ClientOption = Client | str | None
+Seqnos = range | Iterable[int] | int | str
 
 
 def default_store(service: str) -> Path:
@@ -57,14 +56,15 @@ def default_store(service: str) -> Path:
 
 @contextmanager
 def resolve_client(client: ClientOption) -> Iterator[tuple[Client | None, str]]:
-    """Yield the client (None is offline) and the URL of its service; close the default client."""
+    """Yield the client (None is offline) and the URL of its service; close a client of ours."""
     if isinstance(client, Client):
         yield client, client.base_url
         return
-    if client not in (None, "offline"):
-        raise TypeError(f'client is a Client, "offline" or None, not {shorten(client)}')
-    with Client() as own:
-        yield (own if client is None else None), own.base_url
+    is_url = isinstance(client, str) and client.startswith(("http://", "https://"))
+    if not is_url and client not in (None, "offline"):
+        raise TypeError(f'client is a Client, a URL, "offline" or None, not {shorten(client)}')
+    with Client(client if is_url else None) as own:
+        yield (None if client == "offline" else own), own.base_url
 
 
 def resolve_store(store: StoreOption, service: str) -> Store | None:
@@ -74,11 +74,3 @@ def resolve_store(store: StoreOption, service: str) -> Store | None:
     if not str(store):
         raise ValueError("store is empty: pass a folder, or None to keep nothing")
     return Store(default_store(service) if isinstance(store, _Default) else store)
-
-
-def resolve_seqnos(seqnos: Seqnos) -> tuple[range, ...]:
-    """Check masterchain seqnos, and return them as ranges; there must be at least one."""
-    wanted = checked(seqnos)
-    if not wanted:
-        raise ValueError("seqnos is empty")
-    return wanted

@@ -6,15 +6,17 @@ from datetime import UTC, datetime
 from itertools import count
 from typing import TYPE_CHECKING
 
-from tonframes.errors import DecodeError, MissingError, RequestError
+from tonframes.errors import DecodeError, MissingError, RequestError, shorten
 from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proof import MASTERCHAIN
 from tonframes.fetch.resolve import ClientOption, resolve_client
 from tonframes.moments import parse_moment
+from tonframes.seqnos import checked
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
     from tonframes.client import Client
+    from tonframes.fetch.resolve import Seqnos
 
 
 def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
@@ -66,6 +68,53 @@ def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
         if moment > ends:
             return last + 1
         return _search(online, moment, (first, begins), (last, ends))
+
+
+def resolve_seqnos(seqnos: Seqnos, client: Client | None) -> tuple[range, ...]:
+    """Check masterchain seqnos, and return them as ranges; there must be at least one.
+
+    Parameters
+    ----------
+    seqnos
+        Seqnos, a single one, or text: `100:150`, `100`, or moments with a slash between them, as
+        ISO 8601 has it.
+    client
+        Asked for the seqnos of moments; None is offline.
+    """
+    if isinstance(seqnos, str):
+        wanted = checked(_read(seqnos, client))
+    else:
+        wanted = checked([seqnos] if isinstance(seqnos, int) else seqnos)
+    if not wanted:
+        raise ValueError("seqnos is empty")
+    return wanted
+
+
+def _read(text: str, client: Client | None) -> range:
+    # A moment contains colons, and hyphens, which seqnos do not.
+    start, separator, stop = text.partition("/" if "/" in text or "-" in text else ":")
+    if not separator:
+        seqno = resolve_seqno(text, client)
+        return range(seqno, seqno + 1)
+    if not start or not stop:
+        raise ValueError(f"{text!r} is not like 100:150, 100, or 2026-05-28/2026-05-29")
+    seqnos = range(resolve_seqno(start, client), resolve_seqno(stop, client))
+    if not seqnos:
+        raise ValueError(
+            f"{text!r} is empty: no block is from {seqnos.start} on and before {seqnos.stop}"
+        )
+    return seqnos
+
+
+def resolve_seqno(start: int | str | datetime, client: Client | None) -> int:
+    """Return a masterchain seqno, or that of the first masterchain block at or after a moment."""
+    if isinstance(start, str) and start.isdecimal():
+        return int(start)
+    if isinstance(start, str | datetime):
+        return seqno_at(start, client="offline" if client is None else client)
+    if isinstance(start, bool) or not isinstance(start, int):
+        raise TypeError(f"a seqno is an int, or a moment, not {shorten(start)}")
+    return start
 
 
 def _search(client: Client, moment: float, low: tuple[int, int], high: tuple[int, int]) -> int:

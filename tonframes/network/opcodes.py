@@ -144,10 +144,14 @@ def opcode_name(opcode: object) -> object:
 
 def opcode_names(opcode: nw.Expr) -> nw.Expr:
     """Name opcodes within a frame of any engine, as `opcode_name` does."""
+    return look_up(unsigned_opcodes(opcode), OPCODE_NAMES)
+
+
+def unsigned_opcodes(opcode: nw.Expr) -> nw.Expr:
+    """Return opcodes as unsigned integers, as in our tables. In the public lake they are signed."""
     # The int32 of the lake would overflow, and engines differ on the remainder of negative numbers.
     opcode = opcode.cast(nw.Int64)
-    unsigned = nw.when(opcode < 0).then(opcode + 2**32).otherwise(opcode)
-    return look_up(unsigned, OPCODE_NAMES)
+    return nw.when(opcode < 0).then(opcode + 2**32).otherwise(opcode)
 
 
 def _name(opcode: int) -> str | None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tonframes.analysis.activity import activity
+from tonframes.analysis.grouping import keys_of
+from tonframes.analysis.intake import paired
 from tonframes.plots import frames, labels, style
 
 if TYPE_CHECKING:
@@ -63,13 +65,13 @@ def plot_activity(
     >>> ax.get_yticklabels()[0].get_text()
     'c000000000000000'
     """
-    transactions, messages = frames.unpack("plot_activity", transactions, messages)
-    keys = frames.keys_of("plot_activity", by)
+    keys = keys_of("plot_activity", by)
     style.check_top(top)
-    groups = frames.to_pandas(activity(transactions, messages, by=keys))
+    groups = frames.to_pandas(activity(transactions, messages, by=keys, wide=True))
     groups = groups.sort_values("transactions", ascending=False, kind="stable")
     names, rows = labels.label_groups(groups, keys, top, "plot_activity", address_book)
-    counts = groups[list(_COUNTS if messages is not None else _COUNTS[:1])]
+    with_messages = paired("plot_activity", transactions, messages) is not None
+    counts = groups[list(_COUNTS if with_messages else _COUNTS[:1])]
     period = style.period_of(keys)
     counted = "count" if len(counts.columns) > 1 else "transactions"
     ax = style.axes(ax)

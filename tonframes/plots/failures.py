@@ -14,6 +14,7 @@ from tonframes.analysis.failures import (
     SKIPPED,
     failure_summary,
 )
+from tonframes.analysis.grouping import keys_of
 from tonframes.plots import frames, labels, style
 
 if TYPE_CHECKING:
@@ -77,11 +78,12 @@ def plot_failures(
     >>> ax.get_yticklabels()[0].get_text()
     '0x7362d09c'
     """
-    transactions, messages = frames.unpack("plot_failures", transactions, messages)
-    keys = frames.keys_of("plot_failures", by)
+    keys = keys_of("plot_failures", by)
     style.check_top(top)
     # The phase is always needed, for the fills.
-    groups = frames.to_pandas(failure_summary(transactions, messages, by=[*keys, "phase"]))
+    groups = frames.to_pandas(
+        failure_summary(transactions, messages, by=[*keys, "phase"], wide=True)
+    )
     if "code" in keys:
         keys = [key for key in keys if key != "phase"]  # the fill shows it
         groups["code"] = _named_codes(groups)

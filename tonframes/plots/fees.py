@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tonframes.analysis.fees import fee_summary
+from tonframes.analysis.grouping import keys_of
 from tonframes.plots import frames, labels, style
 
 if TYPE_CHECKING:
@@ -76,10 +77,9 @@ def plot_fees(
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
     ['0x981f6725', '0x0f8a7ea5']
     """
-    transactions, messages = frames.unpack("plot_fees", transactions, messages)
-    keys = frames.keys_of("plot_fees", by)
+    keys = keys_of("plot_fees", by or ())
     style.check_top(top)
-    groups = frames.to_pandas(fee_summary(transactions, messages, by=keys))
+    groups = frames.to_pandas(fee_summary(transactions, messages, by=keys, wide=True))
     names, rows = labels.label_groups(groups, keys, top, "plot_fees", address_book)
     period = style.period_of(keys)
     ax = style.axes(ax)

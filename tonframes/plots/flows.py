@@ -58,7 +58,7 @@ def plot_flows(
     ['0:4CDB…C11E', '0:0986…C41A', '0:5554…F411', '490 others']
     """
     style.check_top(top)
-    pairs = frames.to_pandas(flows(frames.messages_of(messages)))
+    pairs = frames.to_pandas(flows(messages, wide=True))
     # Python integers: the sum over many pairs may be more than int64 holds.
     values = pd.Series([int(value) for value in pairs["value"]], dtype=object)
     senders, rows = _side(pairs["source"], values, top, address_book)

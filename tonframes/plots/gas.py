@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tonframes.analysis.gas import gas_summary
+from tonframes.analysis.grouping import keys_of
 from tonframes.network.prices import GAS_LIMIT
 from tonframes.plots import frames, labels, style
 
@@ -64,11 +65,10 @@ def plot_gas(
     >>> ax.get_xlabel(), ax.get_xscale()
     ('gas', 'log')
     """
-    transactions, messages = frames.unpack("plot_gas", transactions, messages)
-    keys = frames.keys_of("plot_gas", by)
+    keys = keys_of("plot_gas", by or ())
     style.check_top(top)
     # Grouped by the gas itself: few rows, and the counts are the whole histogram.
-    groups = gas_summary(transactions, messages, by=keys or "compute_gas_used")
+    groups = gas_summary(transactions, messages, by=keys or "compute_gas_used", wide=True)
     groups = frames.to_pandas(groups)
     groups = groups[groups.gas_max > 0]
     drawn = groups.head(top)

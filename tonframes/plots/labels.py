@@ -8,8 +8,8 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 
-from tonframes.analysis import engines, names
-from tonframes.analysis.fees import to_ton
+from tonframes.analysis import intake, names
+from tonframes.analysis.units import to_ton, unit_of
 from tonframes.display import inert
 from tonframes.plots.frames import to_pandas
 from tonframes.wire.schema import ADDRESS_BOOK
@@ -21,10 +21,8 @@ if TYPE_CHECKING:
 
 #: Names that plots write in place of the name of the column.
 _NAMES = {"fwd_fees": "forwarding", "mc_block_seqno": "masterchain seqno"}
-#: The units of the columns on the axes. Counts have none.
-_UNITS = {"cost": "nanoton", "value": "nanoton"}
 #: Units that plots write in place of the unit of the column: amounts are drawn in TON.
-_SHOWN_UNITS = {"nanoton": "TON"}
+_UNITS = {"nanoton": "TON"}
 
 _WIDEST, _ADDRESS = 26, 11  # characters
 #: How the start of a period is written. Other moments are written to the minute.
@@ -50,8 +48,7 @@ def unit(column: str) -> str:
     >>> unit("cost"), unit("failures")
     ('TON', '')
     """
-    declared = _UNITS.get(column, "")
-    return _SHOWN_UNITS.get(declared, declared)
+    return _UNITS.get(unit_of(column), unit_of(column))
 
 
 def axis(column: str) -> str:
@@ -103,7 +100,7 @@ def address_labels(
     if address_book is None:
         return {address: shortened(address, _ADDRESS) for address in shown}
     needs = ["address", "domain", "user_friendly", "fetched_at"]
-    book = engines.take(address_book, plot, ADDRESS_BOOK, needs)
+    book = intake.take(address_book, plot, ADDRESS_BOOK, needs)
     if not shown:
         return {}
     entries = to_pandas(book.filter(nw.col("address").is_in(shown)).to_native())

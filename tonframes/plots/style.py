@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from tonframes.analysis.engines import PERIODS
+from tonframes.analysis.periods import PERIODS
 from tonframes.display import inert
 from tonframes.errors import shorten
 from tonframes.plots import labels

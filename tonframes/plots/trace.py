@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from tonframes.analysis import engines
-from tonframes.analysis.fees import to_ton
+from tonframes.analysis import intake
+from tonframes.analysis.units import to_ton
 from tonframes.errors import shorten
 from tonframes.plots import frames, labels, style
 from tonframes.wire.schema import MESSAGES
@@ -70,7 +70,7 @@ def plot_trace(
     style.check_top(top)
     if not isinstance(trace_id, str):
         raise TypeError(f"plot_trace needs a trace_id, a str, not {shorten(trace_id)}")
-    every = engines.take(frames.messages_of(messages), "plot_trace", MESSAGES, TRACE)
+    every = intake.take(messages, "plot_trace", MESSAGES, TRACE)
     frame = frames.to_pandas(every.filter(nw.col("trace_id") == trace_id).to_native())
     rows = rows_of(join_ends(frame), top)
     accounts = {row.account for row in rows if row.account}

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 ROWS, PARTS = 1000, 16
 #: Number of files of which the tables, or all blocks, are cached.
 FILES = 4
+#: Files of which the columns that are searched stay in memory.
+KEYS = 256
 
 _BOCS = {"code_boc", "data_boc"}
 _ORDER = [(column, "ascending") for column in schema.TRANSACTIONS.order]
@@ -89,6 +91,7 @@ class HeldRows:
         self._cuts = lru_cache(1000)(self._find_cuts)
         self._part = lru_cache(PARTS)(self._encode_part)
         self._blocks = lru_cache(FILES)(self._encode_blocks)
+        self._keys = lru_cache(KEYS)(self._read_keys)
         self._accounts = lru_cache(1)(self._read_accounts)
         self._entries = lru_cache(2)(self._read_entries)
 
@@ -119,6 +122,11 @@ class HeldRows:
             return ()
         with self._turn:
             return self._blocks(run).get(seqno, ())
+
+    def keys(self, name: str, run: range, columns: tuple[str, ...]) -> pa.Table:
+        """Return some columns of the transactions or blocks of a committed range."""
+        with self._turn:
+            return self._keys(name, run, columns)
 
     def accounts(
         self, addresses: Iterable[str] | None, *, include_boc: bool, limit: int | None = None
@@ -160,6 +168,9 @@ class HeldRows:
     def _read_tables(self, run: range) -> tuple[pa.Table, pa.Table]:
         transactions = self._store.read("transactions", [run]).sort_by(_ORDER)
         return transactions, self._store.read("messages", [run])
+
+    def _read_keys(self, name: str, run: range, columns: tuple[str, ...]) -> pa.Table:
+        return self._store.read(name, [run], columns).combine_chunks()
 
     def _find_cuts(self, run: range) -> Sequence[range]:
         """Split a range into parts of about `ROWS` transactions."""

@@ -23,12 +23,13 @@ from urllib.parse import parse_qs
 import msgspec
 
 from tonframes.errors import TonframesError
-from tonframes.service.dialects import Refusal
+from tonframes.service.parameters import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from tonframes.service.dialects import Answer, Query
+    from tonframes.service.dialects import Answer
+    from tonframes.service.parameters import Query
 
 #: Longest request line, in bytes: 1024 addresses take 79 kB.
 LONGEST_LINE = 128 * 2**10

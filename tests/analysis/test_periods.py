@@ -1,0 +1,51 @@
+"""Periods: the start of the hour, day, week or month, UTC, on every engine."""
+
+from __future__ import annotations
+
+import datetime as dt
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from parity import ENGINES, collected, frame_of
+
+from tonframes.analysis import engines
+from tonframes.analysis.periods import PERIODS, with_period
+
+SECONDS = st.integers(0, 4_102_444_799)  # until the end of 2099
+
+
+def start(period, second):
+    """Return the start of a period by the calendar of the standard library."""
+    moment = dt.datetime.fromtimestamp(second, dt.UTC).replace(minute=0, second=0)
+    if period == "hour":
+        return moment
+    day = moment.replace(hour=0)
+    if period == "week":
+        return day - dt.timedelta(days=day.weekday())
+    return day.replace(day=1) if period == "month" else day
+
+
+def with_all(frame):
+    for period in PERIODS:
+        frame = with_period(frame, period, "now")
+    return frame
+
+
+@given(st.lists(SECONDS, min_size=1))
+def test_periods_are_those_of_the_calendar(seconds):
+    found = with_all(engines.lazy(pa.table({"now": seconds}))).collect().to_native()
+    for period in PERIODS:
+        assert found[period].to_pylist() == [start(period, second) for second in seconds]
+
+
+@pytest.mark.parametrize("engine", [*ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
+def test_periods_are_the_same_on_every_engine(engine, tmp_path):
+    day = 86_400
+    edges = [0, 3 * day, 4 * day - 1, 4 * day, 951_782_399, 951_868_799, 951_868_800, 1_767_225_599]
+    frame = with_all(engines.lazy(frame_of(engine, pa.table({"now": edges}), tmp_path)))
+    native = frame.collect().to_native() if engine in ("polars", "pyarrow") else frame.to_native()
+    rows = collected(engine, native).sort_by("now")
+    for period in PERIODS:
+        assert rows[period].to_pylist() == [start(period, second) for second in edges]

@@ -1,0 +1,342 @@
+"""A service with all operations of the deployed one, from rows in memory, and with its troubles.
+
+It shares no code with the package: rows are filtered, ordered and cut as the deployed service's
+SQL does it (ton-indexer, crud_transactions.go and crud_blocks.go). What may go wrong there can be
+turned on: a smaller limit, queries that time out, answers cut short, replicas that lag.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from bisect import bisect_left, bisect_right
+from collections import Counter, defaultdict
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing import get_context
+from random import Random
+from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qs, urlsplit
+
+from fault_server import FaultServer, answer
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from fault_server import Handler
+
+Row = dict[str, Any]
+Query = dict[str, str]
+
+
+class Refused(Exception):  # noqa: N818 - it becomes an answer
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+@dataclass(frozen=True)
+class Troubles:
+    """What goes wrong.
+
+    Attributes
+    ----------
+    max_limit
+        The largest limit that is allowed.
+    slow_over
+        Pages of more rows time out.
+    silent
+        Whether such a page is never sent, instead of an error after the timeout.
+    latency
+        Seconds that every answer takes.
+    cut
+        Share of the lists that are cut short under status 200.
+    lag, behind
+        Share of the answers that come from a replica that lacks so many of the last masterchain
+        blocks.
+    absent
+        Operations that the service does not have.
+    """
+
+    max_limit: int = 1000
+    slow_over: int = 10**9
+    silent: bool = False
+    latency: float = 0.0
+    cut: float = 0.0
+    lag: float = 0.0
+    behind: int = 3
+    absent: tuple[str, ...] = ()
+    seed: int = 0
+
+
+@dataclass
+class Chain:
+    """The rows of a chain in memory, by the keys that queries ask for."""
+
+    blocks: list[Row] = field(default_factory=list)
+    transactions: list[Row] = field(default_factory=list)
+    address_book: dict[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, bodies: Iterable[Row]) -> Chain:
+        chain = cls()
+        for body in bodies:
+            chain.blocks += body["blocks"]
+            chain.transactions += body["transactions"]
+            chain.address_book |= body["address_book"]
+        chain.index()
+        return chain
+
+    def index(self) -> None:
+        self.blocks.sort(key=lambda row: int(row["gen_utime"]))
+        self.transactions.sort(key=lambda row: (int(row["lt"]), row["account"]))
+        self.utimes = [int(row["gen_utime"]) for row in self.blocks]
+        self.lts = [int(row["lt"]) for row in self.transactions]
+        self.by_mc: dict[int, tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
+        for row in self.blocks:
+            self.by_mc[row["masterchain_block_ref"]["seqno"]][0].append(row)
+        for row in self.transactions:
+            self.by_mc[row["mc_block_seqno"]][1].append(row)
+        self.first, self.last = min(self.by_mc), max(self.by_mc)
+        self.states: dict[int, dict[tuple[int, str], Row]] = {}
+        state: dict[tuple[int, str], Row] = {}
+        for seqno in range(self.first, self.last + 1):
+            for row in sorted(self.by_mc[seqno][0], key=lambda row: int(row["start_lt"])):
+                for parent in row["prev_blocks"]:
+                    known = state.get((parent["workchain"], parent["shard"]))
+                    if known is not None and known["seqno"] == parent["seqno"]:
+                        split = row["after_split"]
+                        if not split or self._is_second_half(row, state):
+                            del state[parent["workchain"], parent["shard"]]
+                state[row["workchain"], row["shard"]] = row
+            self.states[seqno] = dict(state)
+
+    @staticmethod
+    def _is_second_half(row: Row, state: dict[tuple[int, str], Row]) -> bool:
+        prefix = int(row["shard"], 16)
+        sibling = prefix ^ ((prefix & -prefix) << 1)
+        return (row["workchain"], f"{sibling:X}") in state
+
+
+def displaced(bodies: list[Row], *, by: int, seconds: int) -> list[Row]:
+    """Move the blocks of one half of the shards in logical time and in time.
+
+    They then lie among those that the masterchain blocks before commit, as on the real network.
+    """
+
+    def moved(row: Row, *keys: str) -> Row:
+        return row | {key: str(int(row[key]) - by) for key in keys if int(row[key]) > by}
+
+    def is_other(place: Row) -> bool:
+        return place["workchain"] == 0 and int(place["shard"], 16) >= 2**63
+
+    made = []
+    for body in bodies:
+        blocks = [
+            moved(row, "start_lt", "end_lt") | {"gen_utime": str(int(row["gen_utime"]) - seconds)}
+            if is_other(row)
+            else row
+            for row in body["blocks"]
+        ]
+        transactions = [
+            moved(row, "lt", "prev_trans_lt") if is_other(row["block_ref"]) else row
+            for row in body["transactions"]
+        ]
+        made.append(body | {"blocks": blocks, "transactions": transactions})
+    return made
+
+
+class WindowService(FaultServer):
+    """Serves a chain on a socket; `answered` counts the answers by operation and status."""
+
+    def __init__(self, chain: Chain, troubles: Troubles = Troubles()) -> None:
+        super().__init__()
+        self.chain, self.troubles = chain, troubles
+        self.answered: Counter[tuple[str, int]] = Counter()
+        self.otherwise = self._reply
+        self._rng, self._turn = Random(troubles.seed), threading.Lock()
+        self._encoded: dict[int, bytes] = {}
+        self.operations: dict[str, Callable[[Query, int], bytes]] = {
+            "masterchainInfo": self._info,
+            "masterchainBlockShards": self._shards,
+            "masterchainBlockShardState": self._state,
+            "transactionsByMasterchainBlock": self._by_masterchain_block,
+            "blocks": self._blocks,
+            "transactions": self._transactions,
+        }
+
+    @property
+    def requests(self) -> int:
+        return sum(self.answered.values())
+
+    def _reply(self, handler: Handler) -> None:
+        arrived = time.monotonic()
+        url = urlsplit(handler.path)
+        operation = url.path.rpartition("/")[2]
+        query = {name: values[-1] for name, values in parse_qs(url.query).items()}
+        query["x_no_address_book"] = handler.headers.get("X-No-Address-Book", "")
+        status, body = 200, b""
+        try:
+            if operation not in self.operations or operation in self.troubles.absent:
+                raise Refused(500, f"internal server error: Cannot GET {url.path}")
+            with self._turn:
+                lags = self._rng.random() < self.troubles.lag
+                last = self.chain.last - (self.troubles.behind if lags else 0)
+                body = self.operations[operation](query, last)
+        except Refused as refused:
+            status, body = refused.status, json.dumps({"error": str(refused)}).encode()
+        with self._turn:
+            self.answered[operation, status] += 1
+        if status == 500 and b"timeout" in body and self.troubles.silent:
+            self.over.wait(20)
+            return
+        self.over.wait(max(0.0, arrived + self.troubles.latency - time.monotonic()))
+        answer(body, status)(handler)
+
+    # ── operations ───────────────────────────────────────────────────────────────────────────────
+
+    def _info(self, _: Query, last: int) -> bytes:
+        def master(seqno: int) -> Row:
+            return next(row for row in self.chain.by_mc[seqno][0] if row["workchain"] == -1)
+
+        return json.dumps({"last": master(last), "first": master(self.chain.first)}).encode()
+
+    def _shards(self, query: Query, last: int) -> bytes:
+        rows = self._of(query, last)[0]
+        shown = self._page(query, [rows[i] for i in self._shuffled(len(rows))])
+        if not shown:
+            raise Refused(404, "blocks not found")
+        return self._body("blocks", self._cut(shown), query)
+
+    def _by_masterchain_block(self, query: Query, last: int) -> bytes:
+        rows = self._of(query, last)[1]
+        if not self._of(query, last)[0]:
+            raise Refused(404, f"masterchain block {query['seqno']} not found")
+        if query.get("sort", "desc") == "desc":
+            rows = sorted(rows, key=lambda row: (-int(row["lt"]), row["account"]))
+        return self._body("transactions", self._page(query, rows), query)
+
+    def _state(self, query: Query, last: int) -> bytes:
+        seqno = int(query["seqno"])
+        if seqno > last or seqno not in self.chain.states:
+            raise Refused(404, "blocks not found")
+        return self._body("blocks", list(self.chain.states[seqno].values()), query)
+
+    def _blocks(self, query: Query, last: int) -> bytes:
+        chain = self.chain
+        low = bisect_left(chain.utimes, _number(query, "start_utime", 0))
+        high = bisect_right(chain.utimes, _number(query, "end_utime", 2**63))
+        rows = chain.blocks[low:high]
+        if "mc_seqno" in query:
+            rows = chain.by_mc.get(_number(query, "mc_seqno", 0), ([], []))[0]
+        start, end = _number(query, "start_lt", 0), _number(query, "end_lt", 2**63)
+        rows = [
+            row
+            for row in rows
+            if start <= int(row["start_lt"]) <= end
+            and row["masterchain_block_ref"]["seqno"] <= last
+        ]
+        if query.get("sort") == "asc":  # rows of one second come in any order
+            keys = {i: self._rng.random() for i in range(len(rows))}
+            order = sorted(keys, key=lambda i: (int(rows[i]["gen_utime"]), keys[i]))
+        else:
+            order = self._shuffled(len(rows))
+        return self._body("blocks", self._cut(self._page(query, [rows[i] for i in order])), query)
+
+    def _transactions(self, query: Query, last: int) -> bytes:
+        chain = self.chain
+        low = bisect_left(chain.lts, _number(query, "start_lt", 0))
+        high = bisect_right(chain.lts, _number(query, "end_lt", 2**63))
+        rows = [row for row in chain.transactions[low:high] if row["mc_block_seqno"] <= last]
+        if query.get("sort") == "desc":
+            rows.reverse()
+        return self._body("transactions", self._cut(self._page(query, rows)), query)
+
+    # ── rows ─────────────────────────────────────────────────────────────────────────────────────
+
+    def _of(self, query: Query, last: int) -> tuple[list[Row], list[Row]]:
+        seqno = int(query["seqno"])
+        return self.chain.by_mc[seqno] if self.chain.first <= seqno <= last else ([], [])
+
+    def _page(self, query: Query, rows: list[Row]) -> list[Row]:
+        limit, offset = _number(query, "limit", 100), _number(query, "offset", 0)
+        most = self.troubles.max_limit
+        if limit > most:
+            raise Refused(500, f"internal server error: limit is not allowed: {limit} > {most}")
+        if len(rows[offset : offset + limit]) > self.troubles.slow_over:
+            raise Refused(500, "internal server error: query timeout 3s")
+        return rows[offset : offset + limit]
+
+    def _cut(self, rows: list[Row]) -> list[Row]:
+        if rows and self._rng.random() < self.troubles.cut:
+            return rows[: self._rng.randrange(len(rows))]
+        return rows
+
+    def _shuffled(self, count: int) -> list[int]:
+        return self._rng.sample(range(count), count)
+
+    def _body(self, name: str, rows: list[Row], query: Query) -> bytes:
+        listed = b",".join(self._json(row) for row in rows)
+        if name == "blocks":
+            return b'{"blocks":[%b]}' % listed
+        named = {} if query["x_no_address_book"] == "true" else self._entries(rows)
+        return b'{"transactions":[%b],"address_book":%b}' % (listed, json.dumps(named).encode())
+
+    def _json(self, row: Row) -> bytes:
+        if id(row) not in self._encoded:
+            self._encoded[id(row)] = json.dumps(row).encode()
+        return self._encoded[id(row)]
+
+    def _entries(self, rows: list[Row]) -> Row:
+        book = self.chain.address_book
+        named = {
+            address
+            for row in rows
+            for message in (row["in_msg"], *row["out_msgs"])
+            for address in (row["account"], *((message or {}).get(end) for end in ENDS))
+        }
+        return {address: book[address] for address in sorted(named & book.keys())}
+
+
+ENDS = ("source", "destination")
+
+
+def _number(query: Query, name: str, default: int) -> int:
+    text = query.get(name, str(default))
+    if not text.isdecimal():
+        raise Refused(422, f'failed to decode: schema: error converting value for "{name}"')
+    return int(text)
+
+
+# ── in a process of its own ──────────────────────────────────────────────────────────────────────
+
+
+def _serve(bodies: list[Row], troubles: Troubles, pipe: Any) -> None:
+    with WindowService(Chain.of(bodies), troubles) as service:
+        pipe.send(service.url)
+        while pipe.recv() == "seen":
+            pipe.send([seen.time for seen in service.seen])
+
+
+@contextmanager
+def apart(
+    bodies: list[Row],
+    troubles: Troubles = Troubles(),
+) -> Iterator[tuple[str, Callable[[], list[float]]]]:
+    """Serve in another process: give the URL, and a function that tells when requests came."""
+    context = get_context("forkserver")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_serve, args=(bodies, troubles, theirs), daemon=True)
+    process.start()
+
+    def seen() -> list[float]:
+        ours.send("seen")
+        return ours.recv()
+
+    try:
+        yield ours.recv(), seen
+    finally:
+        ours.send("end")
+        process.join(10)
+        process.kill()

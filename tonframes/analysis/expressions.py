@@ -1,0 +1,35 @@
+"""Expressions that several helpers share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import narwhals as nw
+
+if TYPE_CHECKING:
+    from tonframes.analysis.engines import Frame
+
+
+def one_if(condition: nw.Expr) -> nw.Expr:
+    """Return 1 where a condition holds, and 0 where it does not or is unknown."""
+    return nw.when(condition.fill_null(value=False)).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def first_match(*cases: tuple[nw.Expr, nw.Expr]) -> nw.Expr:
+    """Return the value of the first condition that holds, and null where none does."""
+    (condition, value), *others = cases
+    case = nw.when(condition.fill_null(value=False)).then(value)
+    return case.otherwise(first_match(*others)) if others else case
+
+
+def ratio(rows: Frame, name: str, of: str) -> nw.Expr:
+    """Divide one column of integers or decimals by another, as a float; null where that is 0."""
+    return as_float(rows, name) / nw.when(nw.col(of) != 0).then(as_float(rows, of))
+
+
+def as_float(rows: Frame, name: str) -> nw.Expr:
+    """Convert integers or decimals to floats, the nearest ones."""
+    if rows.collect_schema()[name].is_decimal():
+        return nw.col(name).cast(nw.Float64)
+    # A cast would fail on pyarrow for integers of more than 53 bits; a division does not.
+    return nw.col(name) / 1

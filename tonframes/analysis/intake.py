@@ -1,0 +1,194 @@
+"""Frames from the user: taken in and checked, and results given back as frames of the same engine.
+
+pandas turns integers with gaps into floats unless its nullable dtypes are used: `take` does.
+"""
+
+from __future__ import annotations
+
+import inspect
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from tonframes.analysis import engines
+from tonframes.errors import did_you_mean
+from tonframes.tableset import TableSet
+from tonframes.wire import schema
+from tonframes.wire.kinds import BOOL, DIGITS, INT, OPCODE, SHARD, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    import pandas as pd
+
+    from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.wire.kinds import Kind
+    from tonframes.wire.record import Table
+
+_ENGINES = "pandas, polars, pyarrow, DuckDB, Dask or PySpark"
+_NUMBERS = (INT, DIGITS, OPCODE, SHARD)
+_NAMED = 6  # columns of a wrong frame that an error names
+
+
+def take(
+    frame: object,
+    helper: str,
+    table: Table,
+    needs: Iterable[str],
+    *,
+    also: Iterable[str] | None = (),
+) -> Frame:
+    """Take a frame in: check the columns that the helper needs, and drop all others.
+
+    Parameters
+    ----------
+    frame
+        What the user gave: a frame, or an object with a frame for each table (`Blocks`).
+    helper
+        The function that the user called, for messages.
+    table
+        The table that the frame must be, or hold the columns of.
+    needs
+        Columns that the helper reads; their kinds are those of the schema.
+    also
+        Further columns to keep, of any dtype: groups. None keeps all.
+
+    Raises
+    ------
+    TypeError
+        Not a frame of a known engine, or a column of another dtype.
+    ValueError
+        A column is missing.
+    """
+    rows = _enter(frame, helper, table)
+    kinds = {column.name: column.kind for column in table.columns}
+    found = rows.collect_schema()
+    needs = list(dict.fromkeys(needs))
+    names = list(dict.fromkeys([*needs, *(found.names() if also is None else also)]))
+    for name in names:
+        if name not in found:
+            raise ValueError(_missing(name, helper, table, found.names()))
+    read = {name: kinds[name] for name in needs}
+    native = rows.select(names).to_native()
+    if rows.implementation.is_pandas():
+        return engines.lazy(_nullable(native, helper, read))
+    if rows.implementation.is_dask():
+        # What Dask says of dtypes need not be true of each partition: pandas may have read floats.
+        return engines.by_partition(native, partial(_nullable, helper=helper, read=read))
+    for name, kind in read.items():
+        _check(name, found[name], kind, helper)
+    wide = [name for name, kind in read.items() if kind in _NUMBERS]
+    return engines.lazy(native).with_columns(nw.col(name).cast(nw.Int64) for name in wide)
+
+
+def columns_of(frame: object, helper: str, table: Table) -> list[str]:
+    """List the columns of a frame that a user gave."""
+    return _enter(frame, helper, table).collect_schema().names()
+
+
+def paired(helper: str, transactions: object, messages: object | None) -> Any:
+    """Return where to take the messages from: a `Blocks` brings its own."""
+    if not _has_tables(transactions):
+        return messages
+    if messages is not None:
+        raise ValueError(
+            f"{helper} takes the messages of a {type(transactions).__name__} from itself: pass "
+            "either that alone, or two frames"
+        )
+    return transactions
+
+
+def give(result: Frame, like: AnyFrame) -> AnyFrame:
+    """Return a result as the kind of frame that was taken."""
+    native: AnyFrame = result.collect().to_native() if in_memory(like) else result.to_native()
+    return native
+
+
+def in_memory(frame: Any) -> bool:
+    """Return whether the rows of a frame are in memory: it is not lazy."""
+    if isinstance(frame, TableSet):
+        return True  # without reading a table
+    native = frame.transactions if _has_tables(frame) else frame
+    return not isinstance(nw.from_native(native), nw.LazyFrame)
+
+
+def same_engine(helper: str, *frames: Frame) -> None:
+    """Refuse to join frames of two engines."""
+    names = [frame.implementation.value for frame in frames]
+    if len(set(names)) > 1:
+        raise TypeError(f"{helper} takes frames of one engine, not of {' and '.join(names)}")
+
+
+def _has_tables(given: object) -> bool:
+    """Return whether an object has a frame for each table, without making any of them."""
+    absent = object()
+    names = ("transactions", "messages")
+    return all(inspect.getattr_static(given, name, absent) is not absent for name in names)
+
+
+def _enter(frame: Any, helper: str, table: Table) -> nw.DataFrame[Any] | Frame:
+    if _has_tables(frame):
+        frame = getattr(frame, table.name, frame)
+    try:
+        rows = nw.from_native(frame)
+    except TypeError:
+        rows = None
+    if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
+        hint = ": pass two frames, or a Blocks in place of both" if frame is None else ""
+        raise TypeError(
+            f"{helper} takes {table.name} as a frame of {_ENGINES}, not "
+            f"{type(frame).__name__}{hint}"
+        )
+    return rows
+
+
+def _missing(name: str, helper: str, table: Table, found: list[str]) -> str:
+    text = f"{helper} needs the column {name!r} of {table.name}; the frame has no such column"
+    here = set(found)
+    closest = max(schema.TABLES.values(), key=lambda other: len(here & set(other.schema.names)))
+    if closest is not table and len(here & set(closest.schema.names)) > len(here) // 2:
+        return f"{text}. It looks like {closest.name}: was the argument meant for another place?"
+    if near := did_you_mean(name, found):
+        return text + near
+    more = ", …" if len(found) > _NAMED else ""
+    return f"{text}: it has {', '.join(found[:_NAMED]) or 'no columns'}{more}"
+
+
+def _check(name: str, dtype: nw.dtypes.DType, kind: Kind, helper: str) -> None:
+    if kind in _NUMBERS:
+        wanted, fits = "integers", dtype.is_integer()
+    elif kind is BOOL:
+        wanted, fits = "booleans", dtype == nw.Boolean
+    else:
+        return
+    if fits:
+        return
+    hint = ""
+    if dtype.is_float():
+        hint = (
+            ": pandas makes floats of integers with gaps, and floats lose nanotons. Read them "
+            'with dtype_backend="numpy_nullable" (or "pyarrow")'
+        )
+    raise TypeError(f"{helper} needs {wanted} in the column {name!r}, which is {dtype}{hint}")
+
+
+def _nullable(frame: pd.DataFrame, helper: str, read: Mapping[str, Kind]) -> pd.DataFrame:
+    """Check columns of pandas, and give them the dtypes of our tables that can hold a null."""
+    dtypes = {}
+    for name, dtype in nw.from_native(frame).schema.items():
+        if name not in read:
+            continue
+        plain = frame[name].dtype == object
+        if not plain:
+            _check(name, dtype, read[name], helper)
+        if read[name] in _NUMBERS:
+            dtypes[name] = "Int64"
+        elif read[name] is BOOL:
+            dtypes[name] = "boolean"
+        elif plain or (read[name] is TEXT and dtype in (nw.String, nw.Categorical)):
+            dtypes[name] = "str"
+    try:
+        return frame.astype(dtypes)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{helper} cannot read a column of Python objects: {error}") from None

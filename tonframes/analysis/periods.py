@@ -1,0 +1,71 @@
+"""Hours, days, weeks and months, UTC, made of unix seconds."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import narwhals as nw
+
+from tonframes.analysis import engines
+
+if TYPE_CHECKING:
+    from tonframes.analysis.engines import Frame
+
+_DAY = 86_400
+_FIRST_MONDAY = 4 * _DAY  # 1970-01-05
+
+#: Seconds of the periods that are all of one length.
+LENGTHS = {"hour": 3600, "day": _DAY, "week": 7 * _DAY}
+#: What `by` may name besides columns. A week begins on Monday.
+PERIODS = (*LENGTHS, "month")
+
+
+def with_period(frame: Frame, period: str, seconds: str) -> Frame:
+    """Add the start of the period, UTC, that a column of unix seconds falls into."""
+    return engines.by_row(frame, partial(_with_start, period=period, seconds=seconds))
+
+
+def _with_start(frame: Frame, period: str, seconds: str) -> Frame:
+    # By integers alone: engines truncate moments in time zones of their own.
+    second = nw.col(seconds)
+    if period == "month":
+        return _moments(_with_month(frame, second // _DAY), period)
+    offset = _FIRST_MONDAY if period == "week" else 0
+    length = LENGTHS[period]
+    start = (second - offset) // length * length + offset
+    return _moments(frame.with_columns(start.alias(period)), period)
+
+
+def _with_month(frame: Frame, day: nw.Expr) -> Frame:
+    """Add the first second of the month that a day, counted from 1970, falls into.
+
+    Years are counted from March, so that a leap day is the last of its year: civil_from_days of
+    https://howardhinnant.github.io/date_algorithms.html.
+    """
+    # Columns, because most engines evaluate an expression as often as it is written.
+    days, era, year, month = (nw.col(f"month_{name}") for name in ("days", "era", "year", "march"))
+    frame = frame.with_columns(month_days=day + 719_468)  # since 0000-03-01
+    frame = frame.with_columns(month_era=days - days // 146_097 * 146_097)  # day of 400 years
+    leap_days = era // 1460 - era // 36_524 + era // 146_096
+    frame = frame.with_columns(month_year=(era - leap_days) // 365)
+    frame = frame.with_columns(month_year=era - (365 * year + year // 4 - year // 100))  # its day
+    frame = frame.with_columns(month_march=(5 * year + 2) // 153)  # months since March
+    start = days - 719_468 - (year - (153 * month + 2) // 5)
+    frame = frame.with_columns(month=start * _DAY)
+    return frame.drop("month_days", "month_era", "month_year", "month_march")
+
+
+def _moments(frame: Frame, name: str) -> Frame:
+    """Turn a column of unix seconds into moments."""
+    native = frame.to_native()
+    match frame.implementation:
+        case nw.Implementation.DUCKDB:
+            others = [f'"{other}"' for other in native.columns if other != name]
+            made = native.project(", ".join([*others, f'to_timestamp("{name}") AS "{name}"']))
+            return engines.lazy(made)
+        case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
+            from pyspark.sql import functions  # noqa: PLC0415 - there where a frame of it is
+
+            return engines.lazy(native.withColumn(name, functions.timestamp_seconds(name)))
+    return frame.with_columns((nw.col(name) * 1_000_000).cast(nw.Datetime("us", "UTC")))

@@ -1,0 +1,133 @@
+"""Units of columns, and amounts in TON."""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, overload
+
+import narwhals as nw
+
+from tonframes.analysis.results import RESULTS
+from tonframes.errors import did_you_mean
+from tonframes.wire.schema import TABLES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tonframes.analysis.engines import AnyFrame
+
+#: 1 TON in nanoton.
+TON = 10**9
+
+_NAMED = 6  # columns of a frame that an error names
+
+# A number has one unit over all tables and results. `bounce` is a text in some, and an amount in
+# others: texts have no unit.
+_COLUMNS = (column for table in TABLES.values() for column in table.columns)
+_FIGURES = (column for result in RESULTS.values() for column in result.columns)
+_UNITS = {column.name: column.unit for column in (*_COLUMNS, *_FIGURES) if column.unit}
+
+
+def unit_of(column: str) -> str:
+    """Return the unit of a column of numbers of any table or result.
+
+    Parameters
+    ----------
+    column
+        The name of the column.
+
+    Returns
+    -------
+    The unit, "" for counts, texts and moments, and for columns that are not ours.
+
+    Examples
+    --------
+    >>> unit_of("cost"), unit_of("gas_max"), unit_of("failures")
+    ('nanoton', 'gas', '')
+    """
+    return _UNITS.get(column, "")
+
+
+@overload
+def to_ton(nanoton: int) -> float: ...
+@overload
+def to_ton(nanoton: AnyFrame, columns: Sequence[str] | None = None) -> AnyFrame: ...
+def to_ton(nanoton: object, columns: Sequence[str] | None = None) -> object:
+    """Convert amounts to TON, for people to read: from here on they are floats.
+
+    Parameters
+    ----------
+    nanoton
+        An amount, a column of amounts, or a frame, of any engine. Of a frame that is one of ours,
+        or that has columns of ours, those in nanoton are converted (`describe`), and all others
+        are left as they are.
+    columns
+        The columns of a frame to convert, where the frame is not one of ours.
+
+    Returns
+    -------
+    The same, in TON. Unknown amounts stay null. Amounts above 9 million TON lose their last
+    digits, as floats do.
+
+    Raises
+    ------
+    TypeError
+        Amounts that are not integers: floats may be in TON already.
+    ValueError
+        The frame has no column that is known to be in nanoton, or has not got those of `columns`.
+
+    Examples
+    --------
+    >>> to_ton(1_500_000_000)
+    1.5
+    >>> import pandas as pd
+    >>> to_ton(pd.Series([1, None], dtype="Int64")).to_list()
+    [1e-09, <NA>]
+    >>> to_ton(pd.DataFrame({"opcode": [5], "cost": [2_000_000_000]}))
+       opcode  cost
+    0       5   2.0
+    """
+    amounts: Any = nw.from_native(nanoton, allow_series=True, pass_through=True)
+    if isinstance(amounts, nw.DataFrame | nw.LazyFrame):
+        return nw.to_native(_converted(amounts, columns))
+    if columns is not None:
+        raise TypeError(f"columns= names columns of a frame, not of {type(nanoton).__name__}")
+    if isinstance(amounts, nw.Series):
+        _refuse_other(amounts.name, amounts.dtype)
+        return nw.to_native(_in_ton(amounts, amounts.dtype))
+    if isinstance(nanoton, bool) or not hasattr(nanoton, "__index__"):
+        raise TypeError(f"an amount in nanoton is an int, not {type(nanoton).__name__}")
+    return operator.index(nanoton) / TON
+
+
+def _converted(frame: Any, columns: Sequence[str] | None) -> Any:
+    dtypes = frame.collect_schema()
+    if columns is None:
+        # A text or boolean of the same name is not an amount.
+        columns = [
+            name
+            for name, dtype in dtypes.items()
+            if unit_of(name) == "nanoton" and (dtype.is_numeric() or dtype.is_decimal())
+        ]
+        if not columns:
+            raise ValueError(
+                "to_ton knows no column of this frame to be in nanoton: say which are with "
+                f"columns=. It has {', '.join(list(dtypes)[:_NAMED]) or 'no columns'}"
+            )
+    if isinstance(columns, str):
+        raise TypeError("columns is a list of names: put a single one into a list")
+    for name in columns:
+        if name not in dtypes:
+            raise ValueError(f"the frame has no column {name!r}{did_you_mean(name, dtypes)}")
+        _refuse_other(name, dtypes[name])
+    return frame.with_columns(_in_ton(nw.col(name), dtypes[name]) for name in columns)
+
+
+def _refuse_other(name: str, dtype: nw.dtypes.DType) -> None:
+    if not (dtype.is_integer() or dtype.is_decimal()):
+        hint = ". Is it in TON already?" if dtype.is_float() else ""
+        raise TypeError(f"amounts in nanoton are integers; the column {name!r} is {dtype}{hint}")
+
+
+def _in_ton(amounts: Any, dtype: nw.dtypes.DType) -> Any:
+    return (amounts.cast(nw.Float64) if dtype.is_decimal() else amounts) / TON

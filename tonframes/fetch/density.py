@@ -1,0 +1,107 @@
+"""How many blocks and transactions masterchain blocks commit, measured from samples."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tonframes.client import UnknownOperationError
+from tonframes.errors import RequestError
+from tonframes.fetch import headers
+from tonframes.fetch.windows import find_ends, lacks_windows, read_page
+from tonframes.wire import pages, schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tonframes.client import Client
+    from tonframes.fetch.headers import Key
+    from tonframes.fetch.windows import Ends
+
+#: A sample for so many masterchain blocks, and samples at most: each is a page of blocks, or some
+#: more where the service allows small pages only.
+PER_SAMPLE, MOST_SAMPLES, MOST_PAGES = 200, 12, 20
+
+
+@dataclass(frozen=True, slots=True)
+class Density:
+    """What a masterchain block commits on average.
+
+    Attributes
+    ----------
+    blocks, transactions
+        How many; None where it could not be measured.
+    shown
+        Whether the service answers with blocks at all.
+    """
+
+    blocks: float | None
+    transactions: float | None
+    shown: bool
+
+
+def measure(client: Client, runs: Sequence[range]) -> Density:
+    """Measure what the masterchain blocks of some ranges commit, with a few requests."""
+    whole = range(runs[0].start, runs[-1].stop)
+    ends = find_ends(client, whole)
+    if ends is None:
+        return Density(None, None, _shows_blocks(client, whole.start))
+    count = -(-sum(map(len, runs)) // PER_SAMPLE)
+    samples = min(MOST_SAMPLES, count)
+    step = (ends.last + 1 - ends.first) / samples
+    times = [ends.first + round(i * step) for i in range(samples)]
+    sizes: dict[int, tuple[int, int]] = {}
+    try:
+        for first in times:
+            sizes |= _sample(client, first, ends)
+    except UnknownOperationError:
+        lacks_windows(client)
+        return Density(None, None, _shows_blocks(client, whole.start))
+    if not sizes:
+        return Density(None, None, shown=True)
+    blocks, transactions = (
+        sum(values) / len(sizes) for values in zip(*sizes.values(), strict=True)
+    )
+    return Density(blocks, transactions, shown=True)
+
+
+def _sample(client: Client, first: int, ends: Ends) -> dict[int, tuple[int, int]]:
+    """Return the blocks and transactions of the masterchain blocks of which a page has all."""
+    found: dict[int, dict[Key, int]] = defaultdict(dict)
+    start, stop, following = ends.run.start, ends.run.stop, first
+    for _ in range(MOST_PAGES):
+        parse = headers.reading(following, ends.last)
+        ask = partial(client.blocks, parse, start_utime=following, end_utime=ends.last)
+        page, limit = read_page(client, ask)
+        for header in page.headers:
+            found[header.mc_seqno][header.key] = header.link.transactions
+        if len(page.headers) < limit:
+            stop = ends.run.stop
+            break
+        # The masterchain blocks at the ends of a sample may lack blocks that were made earlier, or
+        # come later.
+        stop = max(found) - headers.MARGIN + 1
+        if stop - min(found) > 4 * headers.MARGIN:
+            break
+        following = max(following + 1, *(header.utime for header in page.headers))
+    if first > ends.first:
+        start = min(found, default=0) + headers.MARGIN
+    return {
+        seqno: (len(counts), sum(counts.values()))
+        for seqno, counts in found.items()
+        if start <= seqno < stop
+    }
+
+
+def _shows_blocks(client: Client, seqno: int) -> bool:
+    """Return whether the service shows the blocks that a masterchain block commits."""
+    try:
+        return client.masterchain_block_shards(seqno, _has_blocks, limit=1)
+    except RequestError:
+        return True
+
+
+def _has_blocks(content: bytes) -> bool:
+    return pages.read(schema.BLOCKS_ANSWER, content).answer.blocks is not None

@@ -1,0 +1,384 @@
+"""The transactions of blocks, read through windows of logical time.
+
+How many transactions each block has is known from its header. So a list that lacks some is
+noticed, and what is missing is asked for again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tonframes.errors import DecodeError, shorten
+from tonframes.fetch.intervals import Interval, cut, rest
+from tonframes.fetch.proof import Shard, prefix_of
+from tonframes.store import within
+from tonframes.wire import pages, schema
+from tonframes.wire.tables import concat
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from tonframes.fetch.headers import Key
+    from tonframes.fetch.intervals import Header
+    from tonframes.wire.pages import Page
+    from tonframes.wire.tables import Tables
+
+#: Rows of a page that is decoded into tables when it comes.
+MANY = 250
+
+
+@dataclass(slots=True)
+class RowPage:
+    """A page of transactions.
+
+    Attributes
+    ----------
+    count
+        Rows of the answer.
+    tables
+        The rows as tables; None for a few rows that are not decoded yet: decoding many at once
+        is faster.
+    hashes
+        The transactions by their blocks.
+    seqnos
+        From the first to the last masterchain block that commits one of them.
+    """
+
+    count: int
+    page: Page | None
+    tables: Tables | None
+    hashes: Mapping[Key, Sequence[str]]
+    seqnos: range
+
+
+def reading(start: int, end: int) -> Callable[[bytes], RowPage]:
+    """Return a function that reads a page of the transactions of a window of logical time.
+
+    It raises `DecodeError` for a transaction of another time.
+    """
+
+    def parse(content: bytes) -> RowPage:
+        page = pages.read(schema.BLOCKS_ANSWER, content)
+        if page.answer.transactions is None:
+            raise DecodeError("$", 'an object with "transactions"', "one without")
+        rows = page.answer.transactions
+        for i, row in enumerate(rows):
+            if not start <= int(row.lt) <= end:
+                path = f"$.transactions[{i}].lt"
+                raise DecodeError(path, f"{start} to {end}, as asked", shorten(row.lt))
+        pages.check_doubles([page])
+        tables = pages.blocks_tables([page]) if len(rows) >= MANY else None
+        kept = page if tables is None else None
+        seqnos = [row.mc_block_seqno for row in rows]
+        run = range(min(seqnos), max(seqnos) + 1) if seqnos else range(0)
+        return RowPage(len(rows), kept, tables, _by_block(rows), run)
+
+    return parse
+
+
+def _by_block(rows: Sequence[Any]) -> dict[Key, list[str]]:
+    hashes: dict[tuple[int, str, int], list[str]] = defaultdict(list)
+    for row in rows:
+        ref = row.block_ref
+        hashes[ref.workchain, ref.shard, ref.seqno].append(row.hash)
+    return {
+        (Shard(workchain, prefix_of(shard)), seqno): found
+        for (workchain, shard, seqno), found in hashes.items()
+    }
+
+
+def decoded(read: Sequence[RowPage]) -> Iterator[RowPage]:
+    """Yield pages with their tables; those without are decoded at once, unless a row is twice."""
+    yield from (page for page in read if page.tables is not None)
+    undecoded = [page for page in read if page.page is not None]
+    hashes = [tx_hash for page in undecoded for found in page.hashes.values() for tx_hash in found]
+    groups = [undecoded] if len(set(hashes)) == len(hashes) else [[page] for page in undecoded]
+    for group in filter(None, groups):
+        tables = pages.blocks_tables([page.page for page in group if page.page is not None])
+        starts, stops = zip(*((page.seqnos.start, page.seqnos.stop) for page in group), strict=True)
+        count = sum(page.count for page in group)
+        yield RowPage(count, None, tables, {}, range(min(starts), max(stops)))
+
+
+@dataclass(slots=True)
+class Reading:
+    """An interval of logical time whose rows are being read."""
+
+    interval: Interval
+    under_way: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of an interval that are to be read.
+
+    Attributes
+    ----------
+    count
+        How many, from the offset on; more if `last`.
+    last
+        Whether the rows after them are to be read as well, if there are any.
+    attempt
+        How often these rows were asked for before; None if they were not.
+    """
+
+    of: Reading
+    offset: int
+    count: int
+    last: bool
+    attempt: int | None = None
+
+
+class Transactions:
+    """The transactions that have come, and the logical times that are still to be read.
+
+    Parameters
+    ----------
+    attempts
+        How often transactions that do not come are asked for.
+
+    Attributes
+    ----------
+    pages
+        What has come and is not forgotten yet.
+    start
+        The logical time from which on nothing is planned yet; None before the first.
+    failed
+        What does not come, "" for nothing.
+    """
+
+    def __init__(self, attempts: int) -> None:
+        self.pages: list[RowPage] = []
+        self.start: int | None = None
+        self.failed = ""
+        self._attempts = attempts
+        self._waiting: deque[Rows] = deque()
+        self._readings: deque[Reading] = deque()
+        self._repairs: deque[Rows] = deque()
+        self._repairing: list[Reading] = []
+        self._read_until = -1
+        self._hashes: dict[Key, set[str]] = defaultdict(set)
+        self._tried: dict[Key, int] = {}
+
+    @property
+    def held(self) -> int:
+        """How many rows have come and are not forgotten yet."""
+        return sum(page.count for page in self.pages)
+
+    # ── what to read next ────────────────────────────────────────────────────────────────────────
+
+    def next(self) -> Rows | None:
+        """Return the next rows that are planned."""
+        return self._waiting.popleft() if self._waiting else None
+
+    def plan(self, headers: Sequence[Header], run: range, limit: int, *, final: bool) -> None:
+        """Plan the next interval, if the blocks that are known fill a page.
+
+        Parameters
+        ----------
+        headers
+            Blocks that end at `start` or later, ordered by their first logical time.
+        run
+            The masterchain seqnos whose transactions are wanted.
+        limit
+            Rows of a page.
+        final
+            Whether no more blocks will come: then the rest is planned.
+        """
+        wanted = [header for header in headers if header.mc_seqno in run]
+        if not wanted:
+            return
+        if self.start is None:
+            self.start = wanted[0].start_lt
+        end = max(header.end_lt for header in wanted)
+        about = [h for h in headers if h.end_lt >= self.start and h.start_lt <= end]
+        interval = cut(about, self.start, limit)
+        if interval is None and final:
+            interval = rest(about, self.start)
+        if interval is None:
+            return
+        self.start = interval.end + 1
+        reading = Reading(interval)
+        self._readings.append(reading)
+        if interval.exact:
+            counts = _counts(interval.transactions, limit)
+        else:
+            counts = [limit] * max(1, interval.transactions // limit)
+        for i, count in enumerate(counts):
+            last = not interval.exact and i == len(counts) - 1
+            self._wait(Rows(reading, i * limit, count, last))
+        self._advance()
+
+    def repair(self, blocks: Iterable[Header], limit: int) -> Rows | None:
+        """Return rows to read again, because blocks lack transactions.
+
+        Parameters
+        ----------
+        blocks
+            All blocks of the masterchain blocks that are next.
+        """
+        if not self._repairing:
+            self._plan_repair(blocks, limit)
+        return self._repairs.popleft() if self._repairs else None
+
+    def _plan_repair(self, blocks: Iterable[Header], limit: int) -> None:
+        lacking = [
+            header
+            for header in blocks
+            if header.end_lt <= self._read_until and not self.has(header)
+        ]
+        if not lacking:
+            return
+        for header in lacking:
+            key, came = header.key, len(self._hashes[header.key])
+            tried = self._tried[key] = self._tried.get(key, 0) + 1
+            if tried > self._attempts or came > header.link.transactions:
+                (shard, seqno), counted = key, header.link.transactions
+                self.failed = (
+                    f"block ({shard.workchain}, {shard.prefix:016X}, {seqno}) counts {counted} "
+                    f"transactions, and {came} came"
+                )
+                return
+        attempt = min(self._tried[header.key] for header in lacking) - 1
+        for interval in _intervals(lacking, limit):
+            reading = Reading(interval, under_way=1)
+            self._repairing.append(reading)
+            self._repairs.append(Rows(reading, 0, limit, last=True, attempt=attempt))
+
+    def _wait(self, rows: Rows) -> None:
+        rows.of.under_way += 1
+        self._waiting.append(rows)
+
+    # ── what came ────────────────────────────────────────────────────────────────────────────────
+
+    def take(self, page: RowPage) -> None:
+        """Take a page."""
+        self.pages.append(page)
+        for key, hashes in page.hashes.items():
+            self._hashes[key].update(hashes)
+
+    def done(self, rows: Rows, *, ended: bool) -> Rows | None:
+        """Note that rows have come; return those after them, if there may be any."""
+        if rows.last and not ended:
+            return Rows(rows.of, rows.offset + rows.count, rows.count, True, rows.attempt)
+        rows.of.under_way -= 1
+        self._repairing = [reading for reading in self._repairing if reading.under_way]
+        self._advance()
+        return None
+
+    def _advance(self) -> None:
+        while self._readings and not self._readings[0].under_way:
+            self._read_until = self._readings.popleft().interval.end
+
+    def lacks(self, blocks: Iterable[Header]) -> bool:
+        """Return whether blocks lack transactions, though their logical times have been read."""
+        return any(header.end_lt <= self._read_until and not self.has(header) for header in blocks)
+
+    def has(self, header: Header) -> bool:
+        """Return whether all transactions of a block have come, and no others."""
+        found = self._hashes.get(header.key)
+        return (len(found) if found else 0) == header.link.transactions
+
+    def forget(self, start: int, blocks: Iterable[Header]) -> None:
+        """Forget masterchain blocks before a seqno, whose blocks are given."""
+        self.pages = [page for page in self.pages if page.seqnos.stop > start]
+        for header in blocks:
+            self._hashes.pop(header.key, None)
+            self._tried.pop(header.key, None)
+
+
+def _counts(transactions: int, limit: int) -> list[int]:
+    full, rest = divmod(transactions, limit)
+    return [limit] * full + [rest] * (rest > 0)
+
+
+def _intervals(lacking: Sequence[Header], limit: int) -> Iterator[Interval]:
+    """Yield intervals around blocks, each of one page as far as these blocks tell."""
+    start, end, count = -1, -1, 0
+    for header in sorted(lacking, key=lambda header: header.start_lt):
+        if count and count + header.link.transactions > limit:
+            yield Interval(start, end, count, exact=False)
+            count = 0
+        if not count:
+            start, end = header.start_lt, header.end_lt
+        end = max(end, header.end_lt)
+        count += header.link.transactions
+    if count:
+        yield Interval(start, end, count, exact=False)
+
+
+# ── what is whole, as tables ─────────────────────────────────────────────────────────────────────
+
+
+def tables_of(read: Sequence[RowPage], run: range, asked: range) -> Tables:
+    """Return the transactions and messages that some masterchain blocks commit, each once.
+
+    Parameters
+    ----------
+    read
+        Pages with all of them.
+    run
+        The masterchain seqnos.
+    asked
+        All masterchain seqnos of the fetch: what the address book says of others is left out.
+
+    Raises
+    ------
+    DecodeError
+        Two pages say something else of one transaction.
+    """
+    parts: list[Tables] = []
+    taken = pa.array([], pa.string())
+    for page in read:
+        if page.tables is None or page.seqnos.start >= run.stop or page.seqnos.stop <= run.start:
+            continue
+        part = {
+            name: within(page.tables[name], [run]).combine_chunks()
+            for name in ("transactions", "messages")
+        }
+        hashes = part["transactions"]["hash"].combine_chunks()
+        twice = pc.is_in(hashes, value_set=taken)
+        if pc.any(twice).as_py():
+            _check_same(parts, part, hashes.filter(twice))
+            part["transactions"] = part["transactions"].filter(pc.invert(twice))
+            again = pc.is_in(part["messages"]["tx_hash"], value_set=taken)
+            part["messages"] = part["messages"].filter(pc.invert(again))
+        taken = pa.concat_arrays([taken, hashes.filter(pc.invert(twice))])
+        part["address_book"] = _entries(page.tables, page.seqnos, asked)
+        parts.append(part)
+    return concat(parts)
+
+
+def _check_same(parts: Sequence[Tables], part: Tables, hashes: pa.Array) -> None:
+    """Raise `DecodeError` if transactions that have come before have another content now."""
+    for name, of in (("transactions", "hash"), ("messages", "tx_hash")):
+        before = pa.concat_tables([earlier[name] for earlier in parts])
+        order = [(of, "ascending")]
+        if name == "messages":
+            order += [("direction", "ascending"), ("position", "ascending")]
+        first, second = (
+            table.filter(pc.is_in(table[of], value_set=hashes)).sort_by(order).combine_chunks()
+            for table in (before, part[name])
+        )
+        if not first.equals(second):
+            raise DecodeError(f"$.{name}", "what another page says of the same", "another content")
+
+
+def _entries(tables: Tables, seqnos: range, asked: range) -> pa.Table:
+    """Return the entries of the address book, but for those of neighbouring blocks alone."""
+    book = tables["address_book"]
+    if seqnos.start >= asked.start and seqnos.stop <= asked.stop:
+        return book
+    kept = {name: within(tables[name], [asked]) for name in ("transactions", "messages")}
+    columns = [
+        kept["transactions"]["account"],
+        kept["messages"]["source"],
+        kept["messages"]["destination"],
+    ]
+    named = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
+    return book.filter(pc.is_in(book["address"], value_set=named.unique()))

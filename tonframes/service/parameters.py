@@ -1,0 +1,138 @@
+"""What requests ask for, and how it is refused: as specified, or as deployed services do."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from tonframes.addresses import to_raw
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from typing import Self
+
+T = TypeVar("T")
+Query = dict[str, list[str]]
+
+#: Most and default rows of a page; most addresses of a request.
+MOST_ROWS, ROWS, MOST_ADDRESSES = 1000, 100, 1024
+
+# The texts that Go's strconv reads as booleans and integers.
+TRUE, FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
+INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
+
+
+class Refusal(Exception):  # noqa: N818 - not an error: it becomes an answer
+    """An answer with an error: a status and a text."""
+
+    def __init__(self, status: HTTPStatus, text: str) -> None:
+        super().__init__(text)
+        self.status = status
+
+
+# ── errors ───────────────────────────────────────────────────────────────────────────────────────
+# No text quotes a parameter, because clients recognize temporary failures by the text.
+
+
+def unprocessable(text: str) -> Refusal:
+    """Refuse a parameter, with status 422."""
+    return Refusal(HTTPStatus.UNPROCESSABLE_ENTITY, text)
+
+
+def unconverted(what: str) -> Refusal:
+    """Refuse a value that cannot be converted, as deployed services word it."""
+    return unprocessable(f"schema: error converting value for {what}")
+
+
+def refusal_of_value(what: str) -> Refusal:
+    """Refuse a value that cannot be converted, as the operations with conditions do."""
+    return unprocessable(f"failed to decode: schema: error converting value for {what}")
+
+
+def not_found(text: str) -> Refusal:
+    """Refuse what is not there."""
+    return Refusal(HTTPStatus.NOT_FOUND, text)
+
+
+def raw_address(text: str, index: int) -> str:
+    """Return an address in raw form, or refuse it by its position."""
+    try:
+        return to_raw(text)
+    except ValueError:
+        raise unconverted(f'index {index} of "address"') from None
+
+
+# ── parameters as specified ──────────────────────────────────────────────────────────────────────
+
+
+def whole_number(
+    query: Query, name: str, least: int, most: int | None = None, *, default: int | None = None
+) -> int:
+    """Return an integer parameter as specified, or refuse it."""
+    texts = query.get(name, [])
+    if not texts and default is not None:
+        return default
+    if len(texts) == 1 and re.fullmatch(r"[0-9]{1,20}", texts[0]):
+        number = int(texts[0])
+        if number >= least and (most is None or number <= most):
+            return number
+    bounds = f"of {least} or more" if most is None else f"from {least} to {most}"
+    raise unprocessable(f"{name} must be one integer {bounds}")
+
+
+# ── parameters as deployed services read them ────────────────────────────────────────────────────
+
+
+def raw_addresses(text: str, index: int) -> list[str]:
+    """Return the addresses in a value of `address`, separated by commas; drop empty ones."""
+    return [raw_address(part, index) for part in text.split(",") if part]
+
+
+def read_seqno(query: Query) -> int:
+    """Return `seqno`, 0 if it is not an integer (fiber's QueryInt)."""
+    text = query.get("seqno", [""])[0]
+    number = int(text) if INTEGER.fullmatch(text) else 0
+    return number if -(2**63) <= number < 2**63 else 0
+
+
+def int32(number: int) -> int:
+    """Convert to int32 as Go does, by dropping bits: 2^32 + 1 becomes the seqno 1."""
+    return (number + 2**31) % 2**32 - 2**31
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The rows of a page, and their order."""
+
+    limit: int
+    offset: int
+    sort: str | None
+
+    @classmethod
+    def read(cls, query: Query) -> Self:
+        """Return the page that limit, offset and sort describe; an empty number is 0."""
+        numbers = {"limit": ROWS, "offset": 0}
+        for name in numbers.keys() & query.keys():
+            text = query[name][-1] or "0"
+            if not INTEGER.fullmatch(text) or int32(int(text)) != int(text):
+                raise unconverted(f'"{name}"')
+            numbers[name] = int(text)
+        sort = query["sort"][-1].lower() if "sort" in query else None
+        return cls(max(1, numbers["limit"]), max(0, numbers["offset"]), sort)
+
+    def of(
+        self, rows: Sequence[T], key: Callable[[T, int], Any], default: str | None = None
+    ) -> Sequence[T]:
+        """Return the rows of the page, sorted by `key(row, sign)`; the sign is -1 for "desc"."""
+        if self.limit > MOST_ROWS:
+            text = f"limit is not allowed: {self.limit} > {MOST_ROWS}"
+            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+        signs = {None: 0, "asc": 1, "a": 1, "desc": -1, "d": -1}
+        if self.sort not in signs:
+            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "wrong value for sort parameter")
+        sign = signs[self.sort or default]
+        if sign:
+            rows = sorted(rows, key=lambda row: key(row, sign))
+        return rows[self.offset : self.offset + self.limit]
