@@ -47,7 +47,7 @@ def test_files_lines_bytes_dicts_and_records_are_the_same(tmp_path, sample, dial
     document = json.loads(sample.to_json(dialect=dialect))
     records = document["transactions"]
     whole, lines, listed = (tmp_path / name for name in ("whole.json", "lines.jsonl", "list.json"))
-    whole.write_text(json.dumps(document, indent=2), "utf-8-sig")
+    whole.write_text("\n" + json.dumps(document).replace("}, {", "},\n{"), "utf-8-sig")
     lines.write_text("\n\n".join(map(json.dumps, records)))
     listed.write_text(json.dumps(records))
     given = [whole, str(lines), listed.read_bytes(), document, listed.read_text(), records]
