@@ -1,8 +1,9 @@
 # make demo    the main job on made-up data, in a fresh environment
-# make test    all tests                    make check   format, lint, types, imports
+# make test    the ordinary tests           make check   format, lint, types, imports
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
 # make sample  write data/sample anew       make soak    the long tests
-# make test-wheel, test-spark     what CI runs beside: a clean environment; Spark (400 MB, Java)
+# make test-slow, test-wheel, test-spark   what CI runs besides: more seeds and engines; a clean
+#                                          environment; Spark (400 MB, Java)
 # make test-lowest, test-newest   the tests with the lowest and the newest versions allowed
 
 PYTHON ?= python3
@@ -19,7 +20,7 @@ VERSION_TESTS := tonframes tests/analysis tests/bodies tests/client tests/networ
 	tests/wire tests/fetch/test_fetch.py \
 	tests/test_addresses.py tests/test_cli.py tests/test_export.py tests/test_frames.py
 
-.PHONY: demo lab test test-wheel test-spark test-lowest test-newest check format bench sample columns store-version soak clean
+.PHONY: demo lab test test-slow test-wheel test-spark test-lowest test-newest check format bench sample columns store-version soak clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -29,7 +30,11 @@ lab: .venv/.lab
 	$(BIN)/jupyter lab notebooks/01-first-look.ipynb
 
 test: .venv/.dev
-	$(BIN)/python -m pytest --numprocesses=auto
+	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+
+test-slow: .venv/.dev
+	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest --numprocesses=auto \
+		-m '(slow or hypothesis) and not spark and not wheel' tests
 
 test-wheel: .venv/.dev
 	$(BIN)/python -m pytest -m wheel tests
@@ -60,7 +65,8 @@ bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_analysis.py
 
 soak: .venv/.dev
-	SOAK_SEEDS=200 HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600
+	SOAK_SEEDS=200 HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600 \
+		-m 'not spark and not wheel'
 
 sample: .venv/.base
 	rm -rf data/sample

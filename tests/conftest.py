@@ -1,21 +1,26 @@
 """What the tests share: the recorded responses, the references, and how long Hypothesis looks."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
+from chains import Answers
 from hypothesis import HealthCheck, settings
+
+import tonframes as tf
 
 SHARED = Path(__file__).parents[1].parent / "shared"
 
-# The ordinary run draws the same examples every time; `soak` looks for new ones.
-settings.register_profile(
-    "fast",
-    max_examples=50,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow],
-)
+# The ordinary and the slow run draw the same examples every time; `soak` looks for new ones.
+for profile, examples in {"fast": 25, "slow": 200}.items():
+    settings.register_profile(
+        profile,
+        max_examples=examples,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 settings.register_profile(
     "soak",
     max_examples=3000,
@@ -27,23 +32,41 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fast"))
 
 
 def _shared(name):
-    """Give a folder that lies beside the checkout: not everybody has it, but CI must."""
+    """Return a folder beside the checkout, or skip the test.
+
+    The folder is not part of the repository. With ``TONFRAMES_RECORDED=required`` its absence is
+    an error, so that a run that must use the recorded data cannot skip it unseen.
+    """
     folder = SHARED / name
     if not folder.is_dir():
-        absent = f"the folder shared/{name} is not beside the checkout"
-        if os.environ.get("CI") == "true":
-            pytest.fail(absent)
+        absent = f"there is no folder {name} in {SHARED.name} beside the checkout"
+        if os.environ.get("TONFRAMES_RECORDED") == "required":
+            pytest.fail(f"{absent}, and TONFRAMES_RECORDED=required asks for it")
         pytest.skip(absent)
     return folder
 
 
 @pytest.fixture(scope="session")
 def real():
-    """Give the folder of responses recorded from real services."""
+    """Return the folder of answers recorded from real services."""
     return _shared("real")
 
 
 @pytest.fixture(scope="session")
 def reference():
-    """Give the folder of the specification and of the names that the field uses."""
+    """Return the folder of the specification and of the names that the field uses."""
     return _shared("reference")
+
+
+@pytest.fixture(scope="session")
+def recorded(real):
+    """Return the recorded answers about blocks."""
+    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
+    assert paths
+    return Answers(json.loads(path.read_bytes()) for path in paths)
+
+
+@pytest.fixture(scope="session")
+def blocks():
+    """Return the blocks of the sample."""
+    return tf.read_blocks(tf.sample())

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+from slow import slow
 
 from tonframes import parse_blocks, synthetic_blocks
 
@@ -25,6 +26,8 @@ ENGINES = (
     "duckdb",
     "dask",
 )
+#: For tests of one step: Dask takes longest, so that it is left to the slow run.
+MOST_ENGINES = [*ENGINES[:-1], *slow("dask")]
 LAZY = ("polars-lazy", "duckdb", "dask", "spark")
 
 

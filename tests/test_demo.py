@@ -9,13 +9,15 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import tonframes as tf
+from tonframes.cli import main
 from tonframes.demo import demo, draw
 
 DATA = Path(__file__).parents[1] / "data"
 
 
 def test_the_demo_does_the_main_job(tmp_path, capsys):
-    picture = demo(tmp_path / "store")
+    assert main(["demo", "--store", str(tmp_path / "store")]) == 0
+    picture = tmp_path / "store" / "fees.png"
     out = capsys.readouterr().out
     assert picture.read_bytes().startswith(b"\x89PNG")
     for step in (

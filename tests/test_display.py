@@ -84,7 +84,7 @@ def test_inert_text_has_no_character_that_does_anything(text):
     "text",
     ["\x1b[31m", "\x07", "\u202e", "\u2066", "\u200f", "\ud800", "\u2028", "\u00ad", "\x9b1m"],
 )
-def test_what_would_act_is_written_as_an_escape(text):
+def test_active_characters_are_escaped(text):
     assert text[0] not in inert(f"a{text}b")
     assert inert(f"a{text}b").startswith("a\\")
 
@@ -189,7 +189,7 @@ def test_a_store_that_has_gone_is_told_and_does_not_fail(store):
     assert "does not hold the masterchain seqnos" in read(blocks._repr_html_())
 
 
-def test_nothing_is_said_of_what_is_not_there():
+def test_absent_parts_are_not_shown():
     nothing = tf.parse_blocks({"transactions": []})
     assert repr(nothing) == (
         "<masterchain blocks (none): 0 transactions, 0 messages, 0 address_book\n"
@@ -232,7 +232,7 @@ def test_a_table_that_is_made_when_called_is_not_called_to_be_shown():
 
 
 @pytest.mark.parametrize("proof", ["chain", "links", "other"])
-def test_how_it_was_proven(proof):
+def test_the_kind_of_proof_is_shown(proof):
     tables = {"transactions": schema.TRANSACTIONS.schema.empty_table()}
     text = repr(Blocks(tables, proof=proof))
     assert {"chain": "every shard's", "links": "every account's", "other": "other"}[proof] in text
@@ -250,7 +250,7 @@ EVIL = [
 
 
 @pytest.mark.parametrize("evil", EVIL)
-def test_what_the_chain_says_is_inert(evil):
+def test_text_of_the_chain_is_inert(evil):
     message = least(schema.MESSAGE) | {
         "source": evil,
         "destination": evil,

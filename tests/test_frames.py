@@ -30,8 +30,8 @@ pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarni
 
 
 @pytest.fixture(scope="session")
-def recorded(real):
-    """Give every recorded body: name, parser, bytes."""
+def recorded_answers(real):
+    """Return every recorded answer: name, parser, bytes."""
     found = [
         (path, parse_blocks) for path in sorted((real / "masterchainBlockShards").glob("*.json"))
     ]
@@ -70,8 +70,8 @@ def assert_comes_back(parse, body, dialect):
 
 
 @dialects
-def test_every_recorded_body_comes_back(recorded, dialect):
-    for name, parse, body in recorded:
+def test_every_recorded_body_comes_back(recorded_answers, dialect):
+    for name, parse, body in recorded_answers:
         try:
             assert_comes_back(parse, body, dialect)
         except (AssertionError, DecodeError) as error:
@@ -97,8 +97,8 @@ def test_synthetic_bodies_need_no_tolerance(made):
         parse(body)
 
 
-def test_bytes_text_and_parsed_json_are_one(recorded, made):
-    for _, parse, body in [*recorded, *made]:
+def test_bytes_text_and_parsed_json_are_one(recorded_answers, made):
+    for _, parse, body in [*recorded_answers, *made]:
         once = tables(parse(body))
         for other in (body.decode(), json.loads(body)):
             again = tables(parse(other))
@@ -109,7 +109,7 @@ def test_bytes_text_and_parsed_json_are_one(recorded, made):
 
 
 @pytest.mark.parametrize("kind", [bytearray, memoryview])
-def test_other_kinds_of_bytes_will_do(kind):
+def test_bytearrays_and_memoryviews_are_accepted(kind):
     body = dump({"transactions": [least(schema.TRANSACTION)]})
     assert parse_blocks(kind(body)).arrow("transactions") == parse_blocks(body).arrow(
         "transactions"
@@ -126,7 +126,7 @@ def test_parsed_json_is_not_changed():
 @pytest.mark.parametrize(
     "body", [{"transactions": {1, 2}}, {"transactions": float("nan")}, "\ud800"]
 )
-def test_what_json_cannot_say_is_refused(body):
+def test_values_beyond_json_are_refused(body):
     with pytest.raises(DecodeError) as caught:
         parse_blocks(body)
     assert caught.value.path == "$"
@@ -209,8 +209,8 @@ def test_dtypes_never_depend_on_the_rows(frames):
             assert dtypes(frame) == {c.name: c.dtype for c in schema.TABLES[name].columns}
 
 
-def test_dtypes_of_recorded_bodies_are_the_same(recorded):
-    for _, parse, body in recorded:
+def test_dtypes_of_recorded_bodies_are_the_same(recorded_answers):
+    for _, parse, body in recorded_answers:
         parsed = parse(body)
         for name in parsed.names:
             declared = {c.name: c.dtype for c in schema.TABLES[name].columns}
@@ -266,7 +266,7 @@ def test_arrow_dtypes_on_demand(made):
         assert len(frame) == len(getattr(parsed, name))
 
 
-def test_a_frame_is_made_once_and_everybody_has_it_to_himself(made):
+def test_every_caller_gets_a_frame_of_its_own(made):
     parsed = parse_blocks(made[3][2])
     mine, yours = parsed.transactions, parsed.transactions
     # One conversion: the columns share their memory until somebody writes to them.
@@ -309,7 +309,7 @@ def test_describe_of_no_table_names_those_that_are():
         describe("transaction")
 
 
-def test_what_is_derived_is_said_to_be():
+def test_derived_columns_are_marked():
     frame = describe("messages").set_index("column")
     assert frame.derived[["block_time", "decoded_type", "comment", "direction", "tx_lt"]].all()
     assert not frame.derived[["value", "decoded", "has_init_state", "body"]].any()

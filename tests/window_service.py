@@ -178,12 +178,7 @@ class WindowService(FaultServer):
         query["x_no_address_book"] = handler.headers.get("X-No-Address-Book", "")
         status, body = 200, b""
         try:
-            if operation not in self.operations or operation in self.troubles.absent:
-                raise Refused(500, f"internal server error: Cannot GET {url.path}")
-            with self._turn:
-                lags = self._rng.random() < self.troubles.lag
-                last = self.chain.last - (self.troubles.behind if lags else 0)
-                body = self.operations[operation](query, last)
+            body = self._answer(operation, query)
         except Refused as refused:
             status, body = refused.status, json.dumps({"error": str(refused)}).encode()
         with self._turn:
@@ -193,6 +188,14 @@ class WindowService(FaultServer):
             return
         self.over.wait(max(0.0, arrived + self.troubles.latency - time.monotonic()))
         answer(body, status)(handler)
+
+    def _answer(self, operation: str, query: Query) -> bytes:
+        if operation not in self.operations or operation in self.troubles.absent:
+            raise Refused(500, f"internal server error: Cannot GET /api/v3/{operation}")
+        with self._turn:
+            lags = self._rng.random() < self.troubles.lag
+            last = self.chain.last - (self.troubles.behind if lags else 0)
+            return self.operations[operation](query, last)
 
     # ── operations ───────────────────────────────────────────────────────────────────────────────
 

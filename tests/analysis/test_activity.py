@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from datetime import UTC, datetime
 
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chains import frames
 from pandas.testing import assert_frame_equal
-from parity import ENGINES, assert_same, collected, frame_of
 
-import tonframes as tf
 from tonframes.analysis.activity import ACTIVITY, ACTIVITY_MESSAGES, FLOWS, activity, flows
 
-# Extra fields are what some recorded bodies are made of.
+# Extra fields are what some recorded answers are made of.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 FIGURES = (
@@ -29,30 +27,6 @@ FIGURES = (
     "gas_used",
     "total_fees",
 )
-
-
-@pytest.fixture(scope="module")
-def made():
-    return tf.synthetic_blocks(30, seed=9, transactions_per_block=60)
-
-
-@pytest.fixture(scope="module")
-def recorded(real):
-    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-    return [json.loads(path.read_bytes()) for path in paths]
-
-
-@pytest.fixture(params=["made", "recorded"])
-def bodies(request):
-    return request.getfixturevalue(request.param)
-
-
-def frames(bodies):
-    blocks = [tf.parse_blocks(json.dumps(body)) for body in bodies]
-    return tuple(
-        pd.concat([getattr(each, name) for each in blocks], ignore_index=True)
-        for name in ("transactions", "messages")
-    )
 
 
 def plain(found, keys):
@@ -76,11 +50,11 @@ def gas(row):
     return fees if special else used
 
 
-def recomputed(bodies, key_of):
+def recomputed(answers, key_of):
     """Do what `activity` does, from what the service shows."""
     groups = defaultdict(Counter)
     accounts = defaultdict(set)
-    for body in bodies:
+    for body in answers:
         for row in body["transactions"]:
             key = key_of(row)
             # A tick has no message; an older service says so by an empty one.
@@ -125,25 +99,25 @@ def opcode(row):
         ((), lambda _: ()),
     ],
 )
-def test_groups_are_told_as_the_service_shows_them(bodies, by, key_of):
+def test_groups_agree_with_the_answers(answers, by, key_of):
     keys = [by] if isinstance(by, str) else list(by)
-    found = activity(*frames(bodies), by=by)
+    found = activity(*frames(answers), by=by)
     assert list(found) == [*keys, *FIGURES]
     rows = plain(found, keys)
-    expected = recomputed(bodies, key_of)
+    expected = recomputed(answers, key_of)
     assert {key: {name: row[name] for name in FIGURES} for key, row in rows.items()} == expected
     assert found.index.equals(pd.RangeIndex(len(found)))
     order = found[keys].dropna()
     assert_frame_equal(order, order.sort_values(keys) if keys else order)
 
 
-def test_shards_are_apart(made):
+def test_shards_are_groups(made):
     found = activity(*frames(made), by=["block_workchain", "block_shard"])
     assert len(found) > 3
     assert found.transactions.sum() == sum(len(body["transactions"]) for body in made)
 
 
-def test_without_messages_what_is_about_them_is_unknown(made):
+def test_without_messages_their_columns_are_null(made):
     transactions, messages = frames(made)
     known = activity(transactions, messages)
     found = activity(transactions)
@@ -156,11 +130,11 @@ def test_without_messages_what_is_about_them_is_unknown(made):
 # Flows
 
 
-def distinct(bodies):
+def distinct(answers):
     """Give every message from account to account, whichever end of it is there."""
     return {
         message["hash"]: message
-        for body in bodies
+        for body in answers
         for row in body["transactions"]
         for message in [row["in_msg"] or {}, *(row["out_msgs"] or ())]
         if message.get("source") and message.get("destination")
@@ -182,13 +156,13 @@ def distinct(bodies):
         ((), lambda _: ()),
     ],
 )
-def test_every_message_flows_once(bodies, by, key_of):
+def test_every_message_flows_once(answers, by, key_of):
     keys = [by] if isinstance(by, str) else list(by)
     expected = defaultdict(Counter)
-    for message in distinct(bodies).values():
+    for message in distinct(answers).values():
         names = ("bounced", "bounced_value") if message["bounced"] else ("messages", "value")
         expected[key_of(message)].update(dict(zip(names, (1, int(message["value"])), strict=True)))
-    found = flows(frames(bodies)[1], by=by)
+    found = flows(frames(answers)[1], by=by)
     figures = ["messages", "value", "bounced", "bounced_value"]
     assert list(found) == [*keys, *figures]
     rows = plain(found, keys)
@@ -198,7 +172,7 @@ def test_every_message_flows_once(bodies, by, key_of):
     assert found.value.is_monotonic_decreasing
 
 
-def test_either_end_will_do(made):
+def test_flows_need_only_one_end_of_a_message(made):
     _, messages = frames(made)
     whole = flows(messages, by=()).iloc[0]
     come, out = messages[messages.direction == "in"], messages[messages.direction == "out"]
@@ -235,56 +209,8 @@ def test_values_are_ordinary_numbers(made, tmp_path):
 
 # Frames
 
-CALLS = {
-    "hours": activity,
-    "no messages": lambda t, _: activity(t),
-    "shards": lambda t, m: activity(t, m, by=["block_workchain", "block_shard"]),
-    "opcodes": lambda t, m: activity(t, m, by=["opcode", "day"]),
-    "all": lambda t, m: activity(t, m, by=()),
-    "flows": lambda _, m: flows(m),
-    "flows of opcodes": lambda _, m: flows(m, by=["opcode", "hour"]),
-    "all flows": lambda _, m: flows(m, by=()),
-}
 
-
-@pytest.fixture(scope="module")
-def tables():
-    blocks = tf.read_blocks(tf.sample())
-    return blocks.arrow("transactions"), blocks.arrow("messages")
-
-
-@pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("engine", ENGINES[1:])
-def test_every_engine_gives_the_same(engine, call, tables, tmp_path):
-    expected = collected("pandas", CALLS[call](*(each.to_pandas() for each in tables)))
-    result = CALLS[call](*(frame_of(engine, each, tmp_path) for each in tables))
-    assert_same(expected, collected(engine, result))
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_where_there_is_nothing_the_columns_are_the_same(engine, tables, tmp_path):
-    for call in ("opcodes", "shards", "flows", "flows of opcodes"):
-        expected = collected("pandas", CALLS[call](*(each.to_pandas() for each in tables)))
-        nothing = (frame_of(engine, each.slice(0, 0), tmp_path) for each in tables)
-        assert_same(expected.slice(0, 0), collected(engine, CALLS[call](*nothing)))
-
-
-def test_the_lake_is_read_as_well(tables, tmp_path):
-    transactions, messages = tables
-    signed = [
-        code if code is None or code < 2**31 else code - 2**32
-        for code in messages["opcode"].to_pylist()
-    ]
-    at = messages.schema.get_field_index("opcode")
-    lake = transactions, messages.set_column(at, "opcode", pa.array(signed, "int32"))
-    for call in ("opcodes", "flows of opcodes"):
-        expected = collected("pandas", CALLS[call](*(each.to_pandas() for each in tables)))
-        for engine in ("pandas-pyarrow", "polars", "duckdb"):
-            given = (frame_of(engine, each, tmp_path) for each in lake)
-            assert_same(expected, collected(engine, CALLS[call](*given)))
-
-
-def test_the_frames_are_left_alone(made):
+def test_arguments_are_not_changed(made):
     transactions, messages = frames(made[:3])
     before = transactions.copy(), messages.copy()
     activity(transactions, messages)

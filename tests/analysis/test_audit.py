@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pandas as pd
 import pytest
 from parity import frame_of, synthetic
 
-from tonframes import parse_blocks
 from tonframes.analysis.audit import check_balances, check_fees
-from tonframes.errors import TonframesWarning
 from tonframes.network.prices import BASECHAIN, MASTERCHAIN
 
 
@@ -19,32 +15,20 @@ def chain():
     return [table.to_pandas() for table in synthetic(60, seed=5)]
 
 
-def recorded(real):
-    """Give all recorded transactions and messages as two frames."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TonframesWarning)  # what the schema does not know
-        paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-        bodies = [parse_blocks(path.read_bytes()) for path in paths]
-    return [
-        pd.concat([body.frame(name) for body in bodies], ignore_index=True)
-        for name in ("transactions", "messages")
-    ]
-
-
 def verdicts(frame):
     return frame.verdict.value_counts().to_dict()
 
 
-def test_fees_of_every_recorded_transaction_add_up(real):
-    transactions, messages = recorded(real)
+def test_fees_of_every_recorded_transaction_add_up(recorded):
+    transactions, messages = recorded.frames
     assert verdicts(check_fees(transactions)) == {"ok": 103, "unknown": 37}
     # The fee for importing each of the 37 external messages, computed from its cells.
     assert verdicts(check_fees(transactions, messages)) == {"ok": 140}
 
 
-def test_balances_of_recorded_transactions_add_up(real):
+def test_balances_of_recorded_transactions_add_up(recorded):
     # The nine are parts of a block: the balance before or after is that of another transaction.
-    audit = check_balances(*recorded(real))
+    audit = check_balances(*recorded.frames)
     assert verdicts(audit) == {"ok": 131, "unknown": 9}
     assert audit[audit.verdict == "unknown"].why.unique() == "no balance is known before or after"
 
@@ -100,7 +84,7 @@ def test_prices_are_checked_with_messages_and_without(chain, wrong):
             check_fees(*frames, prices=wrong)
 
 
-def test_less_than_nothing_is_no_import_fee(chain):
+def test_a_negative_import_fee_is_a_violation(chain):
     transactions, _ = chain
     external = transactions[transactions.compute_gas_credit.fillna(0) > 0][:1].copy()
     external["total_fees"] = 1
@@ -151,14 +135,14 @@ def test_a_message_that_is_missing_leaves_it_unknown(chain):
     assert "violated" not in set(audit.verdict)
 
 
-def test_a_transaction_that_is_missing_violates_nothing(chain):
+def test_a_missing_transaction_is_no_violation(chain):
     transactions, messages = chain
-    for row in range(0, 200, 7):
+    for row in range(0, 200, 20):
         audit = check_balances(transactions.drop(row), messages)
         assert "violated" not in set(audit.verdict)
 
 
-def test_what_the_black_hole_gets_is_burned(chain):
+def test_the_black_hole_burns_what_it_receives(chain):
     transactions, messages = chain
     incoming = messages[(messages.direction == "in") & (messages.value.fillna(0) > 0)].tx_hash
     incoming = incoming[~incoming.isin(messages[messages.direction == "out"].tx_hash)]

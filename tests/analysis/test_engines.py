@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chains import sample_tables
 from pandas.testing import assert_frame_equal
-from parity import ENGINES, LAZY, assert_same, collected, frame_of, lake, rows_of
+from parity import ENGINES, assert_same, collected, frame_of, lake, rows_of
+from slow import slow
 
 import tonframes as tf
 from tonframes.analysis import engines
@@ -46,8 +49,10 @@ CALLS = {
     "activity": tf.activity,
     "activity of shards": lambda t, m: tf.activity(t, m, by=["block_workchain", "block_shard"]),
     "activity of opcodes": lambda t, m: tf.activity(t, m, by=["opcode", "day"]),
+    "activity of all": lambda t, m: tf.activity(t, m, by=()),
     "activity without messages": lambda t, _: tf.activity(t),
     "flows": lambda _, m: tf.flows(m),
+    "flows of all": lambda _, m: tf.flows(m, by=()),
     "flows of opcodes": lambda _, m: tf.flows(m, by=["opcode", "hour"]),
     "flows of weeks": lambda _, m: tf.flows(m, by=["week", "month"], wide=True),
     "fee_summary of months": lambda t, m: tf.fee_summary(t, m, by=["week", "month"], wide=True),
@@ -55,31 +60,63 @@ CALLS = {
 }
 
 
-@pytest.fixture(scope="session")
-def tables():
-    blocks = tf.read_blocks(tf.sample())
-    return blocks.arrow("transactions"), blocks.arrow("messages")
+@cache
+def expected(call):
+    """Return what a call gives on pandas."""
+    return collected("pandas", CALLS[call](*(table.to_pandas() for table in sample_tables())))
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("engines")
+def frames(tmp_path_factory):
+    """Return a function that makes frames of an engine: of the sample, empty, as in the lake."""
+    folder = tmp_path_factory.mktemp("engines")
+    tables = {
+        "sample": sample_tables(),
+        "empty": [table[:0] for table in sample_tables()],
+        "lake": [lake(table) for table in sample_tables()],
+    }
+
+    @cache
+    def frames(engine, rows="sample"):
+        return [frame_of(engine, table, folder) for table in tables[rows]]
+
+    return frames
+
+
+def marks(engine, call):
+    """Return the marker of a pair; for slow engines the ordinary run has one call per helper."""
+    if engine == "spark":
+        return [pytest.mark.spark]
+    return [pytest.mark.slow] if " of " in call and engine in {"dask", "pandas-pyarrow"} else []
+
+
+PAIRS = [
+    pytest.param(engine, call, marks=marks(engine, call))
+    for engine in (*ENGINES[1:], "spark")
+    for call in CALLS
+]
+
+
+@pytest.mark.parametrize(("engine", "call"), PAIRS)
+def test_every_engine_gives_its_own_kind_of_frame_and_the_same_numbers(engine, call, frames):
+    assert_same(expected(call), collected(engine, CALLS[call](*frames(engine))))
+    assert expected(call).num_rows
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("engine", [*ENGINES[1:], pytest.param("spark", marks=pytest.mark.spark)])
-def test_every_engine_gives_its_own_kind_and_the_same_numbers(engine, call, tables, folder):
-    expected = collected("pandas", CALLS[call](*(table.to_pandas() for table in tables)))
-    result = CALLS[call](*(frame_of(engine, table, folder) for table in tables))
-    assert_same(expected, collected(engine, result))
-    assert expected.num_rows
+@pytest.mark.parametrize("engine", ["pandas", "polars-lazy", "duckdb", *slow("pyarrow", "dask")])
+def test_empty_frames_have_the_same_columns(engine, call, frames):
+    found = collected(engine, CALLS[call](*frames(engine, "empty")))
+    assert found.schema == expected(call).schema
+    assert found.num_rows == 0
 
 
 @pytest.mark.parametrize("call", [call for call in CALLS if call != "undo_gas_exchange"])
-def test_every_helper_takes_the_lake_s_frames(call, tables):
+@pytest.mark.parametrize("engine", ["pyarrow", *slow("pandas-pyarrow", "polars", "duckdb")])
+def test_every_helper_reads_frames_of_the_lake(engine, call, frames):
     # There opcodes are signed, bodies bytes, integers narrow; and nothing of ours is beside them.
-    expected, found = (CALLS[call](*frames) for frames in (tables, map(lake, tables)))
-    assert rows_of(collected("pyarrow", found)) == rows_of(collected("pyarrow", expected))
+    found = collected(engine, CALLS[call](*frames(engine, "lake")))
+    assert rows_of(found) == rows_of(collected(engine, CALLS[call](*frames(engine))))
 
 
 def test_every_helper_is_called():
@@ -98,14 +135,6 @@ def test_only_the_modules_of_engines_know_them():
     modules = {path.stem: path.read_text() for path in Path(engines.__file__).parent.glob("*.py")}
     knowing = {name for name, source in modules.items() if "implementation" in source}
     assert knowing == {"engines", "intake", "sums", "periods", "trees"}
-
-
-@pytest.mark.parametrize("engine", LAZY[:-1])
-def test_what_is_lazy_stays_lazy(engine, tables, folder):
-    # That the kind is the same is shown above; this, that nothing was computed to make it.
-    transactions, messages = (frame_of(engine, table[:0], folder) for table in tables)
-    for call in CALLS.values():
-        call(transactions, messages)
 
 
 def rewritten(rows):
@@ -146,3 +175,28 @@ def test_columns_that_a_step_does_not_read_pass_as_they_are():
     )
     expected = frame.assign(number=pd.array([2, 3, 4], "Int64"))
     assert_frame_equal(found.collect().to_native(), expected)
+
+
+def never(_):
+    raise AssertionError("a lazy frame was computed")
+
+
+def uncomputable(engine, frame):
+    """Return a lazy frame that fails when it is computed."""
+    match engine:
+        case "polars-lazy":
+            return frame.map_batches(never, schema=frame.collect_schema())
+        case "duckdb":
+            first = frame.columns[0]
+            return frame.filter(f"case when {first} is null then true else error('computed') end")
+        case "dask":
+            return frame.map_partitions(never, meta=frame._meta)
+
+
+@pytest.mark.parametrize("engine", ["polars-lazy", "duckdb", *slow("dask")])
+def test_lazy_frames_are_not_computed(engine, frames):
+    given = [uncomputable(engine, frame) for frame in frames(engine)]
+    for call in CALLS.values():
+        result = call(*given)
+    with pytest.raises(Exception, match="computed"):
+        collected(engine, result)

@@ -7,8 +7,9 @@ import itertools
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chains import sample_tables
 from pandas.testing import assert_frame_equal, assert_series_equal
-from parity import ENGINES, assert_same, collected, frame_of
+from parity import MOST_ENGINES, assert_same, collected, frame_of
 
 import tonframes as tf
 from tonframes.analysis.failures import FAILURES, failure_summary, failures
@@ -26,22 +27,15 @@ def made():
     return blocks.transactions, blocks.messages
 
 
-@pytest.fixture(scope="module")
-def recorded(real):
-    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-    blocks = [tf.parse_blocks(path.read_bytes()) for path in paths]
-    transactions = pd.concat([each.transactions for each in blocks], ignore_index=True)
-    return transactions, pd.concat([each.messages for each in blocks], ignore_index=True)
-
-
 @pytest.fixture(params=["made", "recorded"])
 def chain(request):
-    return request.getfixturevalue(request.param)
+    found = request.getfixturevalue(request.param)
+    return found if request.param == "made" else found.frames
 
 
 def table(rows):
     """Make an Arrow table of what `failures` reads; what a row does not say is null."""
-    kinds = tf.read_blocks(tf.sample()).arrow("transactions").schema
+    kinds = sample_tables()[0].schema
     schema = pa.schema([kinds.field(name).with_nullable(True) for name in FAILURES])
     standard = {"total_fees": 0, "storage_fees_collected": 0, "account": "0:A", "lt": 1, "now": 1}
     made = [standard | {"hash": str(at)} | row for at, row in enumerate(rows)]
@@ -58,7 +52,7 @@ def frame(rows):
 # What is listed
 
 
-def test_what_was_aborted_is_listed_and_explained_and_nothing_else_but_what_only_seems_well(chain):
+def test_aborted_transactions_and_hidden_failures_are_listed(chain):
     transactions, _ = chain
     found = failures(transactions)
     aborted = transactions.aborted.astype(bool)
@@ -72,7 +66,7 @@ def test_what_was_aborted_is_listed_and_explained_and_nothing_else_but_what_only
     assert rest.compute_exit_code.dropna().isin([0, 1]).all()
 
 
-def test_every_row_has_a_name_and_a_meaning_but_what_has_no_code(chain):
+def test_every_failure_has_a_name_and_a_meaning(chain):
     found = failures(chain[0])
     assert found.name.notna().all()
     assert found.meaning.notna().all()
@@ -110,7 +104,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize(("phase", "code", "name", "bounce"), KINDS)
-def test_each_way_to_fail_is_told_from_the_others(made, phase, code, name, bounce):
+def test_each_kind_of_failure_is_recognised(made, phase, code, name, bounce):
     found = failures(made[0])
     found = found[(found.phase == phase) & (found.bounce == bounce)]
     found = found[found.code.isna() if code is None else (found.code == code).fillna(value=False)]
@@ -119,7 +113,7 @@ def test_each_way_to_fail_is_told_from_the_others(made, phase, code, name, bounc
     assert len(found)
 
 
-def test_the_sample_fails_in_no_other_way(made):
+def test_the_sample_has_only_the_known_failures(made):
     found = failures(made[0])
     codes_seen = {code for phase, code, *_ in KINDS if phase == "compute"} | {401, 707, 709}
     assert set(found.code[found.phase == "compute"]) == codes_seen
@@ -128,7 +122,7 @@ def test_the_sample_fails_in_no_other_way(made):
     assert {tuple(way) for way in ways} == {(phase, bounce) for phase, _, _, bounce in KINDS}
 
 
-def test_a_number_means_one_thing_as_exit_code_and_another_as_result_code():
+def test_exit_codes_and_result_codes_have_their_own_names():
     ran = {"aborted": True, "compute_skipped": False}
     rows = [
         ran | {"compute_success": False, "compute_exit_code": code} for code in (33, 37, 50)
@@ -145,7 +139,7 @@ def test_a_number_means_one_thing_as_exit_code_and_another_as_result_code():
     ]
 
 
-def test_codes_are_looked_up():
+def test_exit_codes_have_names():
     rows = [{"compute_success": False, "compute_exit_code": code} for code in exit_codes.EXIT_CODES]
     rows += [
         {"action_success": False, "action_result_code": code} for code in result_codes.RESULT_CODES
@@ -163,7 +157,7 @@ def test_reasons_are_looked_up_and_new_ones_kept():
     assert found.meaning.fillna("").to_list() == [*exit_codes.SKIP_REASONS.values(), ""]
 
 
-def test_what_contracts_define_themselves_is_said_to_be_theirs_and_the_rest_is_unknown():
+def test_contract_defined_codes_are_marked_and_others_are_unknown():
     numbers = (705, 127, 200, -99, None)
     rows = [{"compute_success": False, "compute_exit_code": code} for code in numbers]
     found = failures(frame(rows))
@@ -209,8 +203,8 @@ def code_of(row):
     return None, None
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_whatever_is_missing_every_engine_lists_the_same(engine, tmp_path):
+@pytest.mark.parametrize("engine", MOST_ENGINES)
+def test_engines_agree_on_rows_with_missing_values(engine, tmp_path):
     rows = [dict(zip(CASES, case, strict=True)) for case in itertools.product(*CASES.values())]
     given = frame(rows) if engine == "pandas" else frame_of(engine, table(rows), tmp_path)
     columns = ["hash", "phase", "code", "name", "bounce"]
@@ -244,7 +238,7 @@ def flows(transactions, messages):
     return flow.fillna(dict.fromkeys(sums, 0))
 
 
-def test_what_is_stuck_is_what_came_less_what_went_and_the_fees_but_for_rent(chain):
+def test_stuck_value_is_what_came_less_what_left(chain):
     found = failures(chain[0]).set_index("hash")
     found = found[found.phase.isin(["skipped", "compute", "action"])]
     flow = flows(*chain).loc[found.index]
@@ -260,7 +254,7 @@ def test_what_is_stuck_is_what_came_less_what_went_and_the_fees_but_for_rent(cha
     assert (grown == kept[grown.index]).all()
 
 
-def test_the_cost_is_what_validators_got_here_and_what_left_with_the_bounce(chain):
+def test_the_cost_is_the_fees_and_the_forwarding_of_the_bounce(chain):
     found = failures(chain[0]).set_index("hash")
     found = found[~found.phase.isin(SUCCESSES)]
     flow = flows(*chain).loc[found.index]
@@ -268,14 +262,14 @@ def test_the_cost_is_what_validators_got_here_and_what_left_with_the_bounce(chai
     assert_series_equal(found.cost, expected, check_names=False, check_dtype=False)
 
 
-def test_nothing_is_stuck_where_the_contract_or_the_sender_had_his_way(made):
+def test_nothing_is_stuck_in_deposits_and_successes(made):
     found = failures(made[0])
     settled = found[found.phase.isin([*SUCCESSES, "deposit"])]
     assert len(settled) > 3
     assert (settled.stuck == 0).all()
 
 
-def test_what_nobody_knows_is_null():
+def test_unknown_parts_of_a_failure_are_null():
     row = {"aborted": True, "compute_success": False, "compute_exit_code": 9}
     found = failures(frame([row | {"storage_fees_collected": None}, row]))
     assert found.stuck.to_list() == [pd.NA, 0]
@@ -367,7 +361,7 @@ def test_sums_that_int64_does_not_hold_are_refused_or_wide():
     assert int(found.stuck[0]) == 3 * (2**63 - 1)
 
 
-def test_where_nothing_fails_the_columns_are_the_same(made):
+def test_no_failures_have_the_same_columns(made):
     transactions, messages = made
     fine = transactions[~transactions.hash.isin(failures(transactions).hash)]
     for none in (fine, transactions[:0]):
@@ -381,7 +375,7 @@ def test_where_nothing_fails_the_columns_are_the_same(made):
 # Frames
 
 
-def test_the_frame_is_left_alone_and_its_index_kept(made):
+def test_the_argument_is_not_changed_and_the_index_is_kept(made):
     transactions = made[0].set_index(made[0].index + 1000)
     before = transactions.copy()
     found = failures(transactions)
@@ -389,7 +383,7 @@ def test_the_frame_is_left_alone_and_its_index_kept(made):
     assert (transactions.hash[found.index] == found.hash).all()
 
 
-def test_the_lake_is_read_as_well(made, tmp_path):
+def test_frames_of_the_lake_are_read(made, tmp_path):
     arrow = tf.read_blocks(tf.sample()).arrow("transactions")
     expected = collected("pandas", failures(made[0]))
     narrow = {"now", "compute_exit_code", "action_result_code", "action_result_arg"}

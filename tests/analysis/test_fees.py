@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,14 +9,12 @@ import pytest
 from pandas.testing import assert_frame_equal, assert_series_equal
 from parity import lake, rows_of, synthetic
 
-from tonframes import parse_blocks
 from tonframes.analysis.fees import (
     COMPONENTS,
     fee_breakdown,
     fee_summary,
     undo_gas_exchange,
 )
-from tonframes.errors import TonframesWarning
 from tonframes.wire.schema import TRANSACTIONS
 
 
@@ -27,7 +23,7 @@ def gas_rows(**columns):
     return pd.DataFrame(columns).astype(dtypes)
 
 
-def test_the_gas_exchange_is_undone_where_it_must_have_happened():
+def test_the_gas_exchange_is_undone():
     frame = gas_rows(
         block_workchain=[-1, -1, -1, 0, -1],
         compute_gas_used=[0, 0, 6464, 0, None],
@@ -212,7 +208,7 @@ UNKNOWN = {
 
 
 @pytest.mark.parametrize("phase", UNKNOWN)
-def test_a_phase_that_is_missing_is_unknown_and_not_zero(phase):
+def test_the_fee_of_a_missing_phase_is_null(phase):
     row, part = UNKNOWN[phase]
     fees = fee_breakdown(frame_of(row)).iloc[0]
     assert not fees.complete
@@ -232,17 +228,10 @@ def test_dtypes_and_index_do_not_depend_on_the_rows():
     assert {str(fees[name].dtype) for name in PARTS_SHOWN} == {"Int64"}
 
 
-def every_recorded(real):
-    for path in sorted((real / "masterchainBlockShards").glob("*.json")):
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", TonframesWarning)  # what the schema does not know
-            yield parse_blocks(path.read_bytes())
-
-
-def test_the_identity_is_exact_on_every_recorded_transaction(real):
+def test_the_identity_is_exact_on_every_recorded_transaction(recorded):
     # No exception is needed: 140 transactions of 2023 to 2026, mainnet and testnet.
     count = external = 0
-    for blocks in every_recorded(real):
+    for blocks in recorded.blocks:
         fees = fee_breakdown(blocks.transactions)
         assert fees.complete.all()
         assert (fees.residual == 0).all()
@@ -265,7 +254,7 @@ def test_the_identity_is_exact_on_a_synthetic_chain():
 
 
 @pytest.mark.parametrize("by", ["account", "opcode", ["descr", "hour"], "compute_exit_code", "day"])
-def test_the_lake_s_frames_give_the_same(by):
+def test_frames_of_the_lake_give_the_same(by):
     tables = synthetic(20, seed=2)
     expected = fee_summary(*tables, by=by)
     found = fee_summary(*map(lake, tables), by=by)
@@ -287,7 +276,7 @@ def test_groups_are_a_partition_and_add_up(by):
     assert groups.cost.is_monotonic_decreasing
 
 
-def test_a_group_is_what_pandas_makes_of_it():
+def test_groups_agree_with_pandas():
     transactions, messages = frames(30, seed=3)
     groups = fee_summary(transactions, messages, by="account").set_index("account")
     expected = transactions.groupby("account").total_fees.sum()
@@ -304,7 +293,7 @@ def test_an_empty_frame_has_an_empty_summary():
     assert_series_equal(groups.dtypes, full.dtypes)
 
 
-def test_what_phases_are_missing_is_counted_as_unknown():
+def test_missing_phases_are_counted_as_unknown():
     transactions = frame_of({}, NO_ACTION | {"hash": "i"})
     messages = frames(1, seed=1)[1][:0]
     groups = fee_summary(transactions, messages)
@@ -380,7 +369,7 @@ def test_frames_of_two_engines_are_not_joined():
         fee_summary(transactions, synthetic(2, seed=1)[1])
 
 
-def test_groups_that_nobody_has_are_named():
+def test_unknown_groups_are_named():
     transactions, messages = frames(2, seed=1)
     with pytest.raises(ValueError, match=r"cannot group by 'colour': there is no such column$"):
         fee_summary(transactions, messages, by="colour")

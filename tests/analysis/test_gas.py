@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import warnings
 
 import pandas as pd
 import polars as pl
@@ -13,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
-from parity import ENGINES, assert_same, collected, frame_of
+from parity import MOST_ENGINES, assert_same, collected, frame_of
 
 import tonframes as tf
 from tonframes.analysis.gas import gas_outliers, gas_summary, price_of
-from tonframes.errors import TonframesWarning
 from tonframes.network.prices import BASECHAIN, GAS_LIMIT, MASTERCHAIN, PRICES
 from tonframes.network.pricing import gas_fee
 
@@ -25,21 +23,6 @@ OLD, MIDDLE, NEW = BASECHAIN
 MASTER = MASTERCHAIN[0]
 LAST = 2**63 - 1
 CODE = "account_state_code_hash_before"
-
-
-@pytest.fixture(scope="module")
-def blocks():
-    return tf.read_blocks(tf.sample())
-
-
-@pytest.fixture(scope="module")
-def recorded(real):
-    """Give all recorded transactions."""
-    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TonframesWarning)
-        frames = [tf.parse_blocks(path.read_bytes()).transactions for path in paths]
-    return pd.concat(frames, ignore_index=True).drop_duplicates("hash")
 
 
 def calls(gas, **columns):
@@ -85,7 +68,7 @@ def nearest_rank(values, percent):
 
 
 @given(st.lists(st.none() | st.integers(0, 1_000_000) | st.sampled_from([62, 3308]), min_size=1))
-def test_a_summary_says_what_plain_python_says(gas):
+def test_a_summary_agrees_with_plain_python(gas):
     ran = [used for used in gas if used is not None]
     fees, steps = sum(map(gas_fee, ran)), sum(used // 40 for used in ran)
     assert one(calls(gas)) == {
@@ -107,7 +90,7 @@ def test_a_summary_says_what_plain_python_says(gas):
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", None]), st.integers(0, 50)), min_size=1))
-def test_quantiles_are_those_of_each_group_and_null_is_a_group(rows):
+def test_quantiles_are_per_group_and_null_is_a_group(rows):
     codes, gas = zip(*rows, strict=True)
     summary = gas_summary(calls(gas, **{CODE: codes}), by=CODE)
     groups = {}
@@ -121,7 +104,7 @@ def test_quantiles_are_those_of_each_group_and_null_is_a_group(rows):
     assert summary["gas_median"].type == summary["gas_p95"].type == pa.int64()
 
 
-def test_a_skipped_phase_is_no_call_and_a_missing_one_neither():
+def test_skipped_and_missing_phases_are_not_calls():
     table = calls([100, None, None], compute_skipped=[False, True, None])
     row = one(table)
     assert (row["transactions"], row["calls"], row["skipped"]) == (3, 1, 1)
@@ -130,7 +113,7 @@ def test_a_skipped_phase_is_no_call_and_a_missing_one_neither():
     assert (old["calls"], old["skipped"], old["gas_used"]) == (1, 0, 100)
 
 
-def test_gas_of_special_accounts_is_counted_and_their_limit_left_out():
+def test_special_accounts_have_gas_and_no_limit():
     row = one(
         calls(
             [6_464, 0, 3_308],  # plain, exchanged, and an ordinary account of the masterchain
@@ -149,7 +132,7 @@ def test_the_limit_is_that_of_every_row_of_prices():
     assert {row.gas_limit for row in PRICES} == {GAS_LIMIT}
 
 
-def test_groups_come_dearest_first(blocks):
+def test_groups_are_sorted_by_cost(blocks):
     summary = gas_summary(blocks.transactions, blocks.messages, by=["opcode", "block_workchain"])
     assert summary.gas_fees.is_monotonic_decreasing
     assert list(summary.columns[:3]) == ["opcode", "block_workchain", "transactions"]
@@ -164,7 +147,7 @@ def test_groups_add_up_to_the_whole(blocks):
         assert groups.gas_max.max() == whole.gas_max[0]
 
 
-def test_without_rows_the_columns_are_the_same(blocks):
+def test_empty_input_has_the_same_columns(blocks):
     for call in (gas_summary, gas_outliers, price_of):
         full, empty = call(blocks.transactions), call(blocks.transactions.iloc[:0])
         assert_frame_equal(empty, full.iloc[:0].reset_index(drop=True), check_index_type=False)
@@ -173,7 +156,7 @@ def test_without_rows_the_columns_are_the_same(blocks):
 # ── gas_outliers ─────────────────────────────────────────────────────────────────────────────────
 
 
-def test_what_is_far_beyond_its_group_is_found():
+def test_outliers_are_found():
     gas = [100] * 20 + [301, 300, 5_000] + [9_000] * 20
     table = calls(gas, **{CODE: ["C"] * 23 + ["D"] * 20})
     found = gas_outliers(table)
@@ -208,13 +191,13 @@ def test_outliers_are_those_that_plain_python_finds(rows, factor, min_calls):
     assert all((row["ratio"] is None) == (row["gas_median"] == 0) for row in found.to_pylist())
 
 
-def test_calls_from_outside_are_not_held_against_those_from_within():
+def test_external_and_internal_calls_are_compared_apart():
     gas = [62] * 30 + [3_308] * 20
     assert gas_outliers(calls(gas), by=CODE).num_rows == 20
     assert gas_outliers(calls(gas, compute_gas_credit=[None] * 30 + [10_000] * 20)).num_rows == 0
 
 
-def test_of_unknown_code_nothing_is_usual():
+def test_unknown_code_has_no_outliers():
     gas = [62] * 30 + [3_308]
     table = calls(gas, **{CODE: [None] * 31})
     assert gas_outliers(table).num_rows == 0
@@ -228,7 +211,7 @@ def test_skipped_calls_have_no_part_in_what_is_usual():
     assert (row["calls"], row["gas_median"]) == (21, 62)
 
 
-def test_prices_keep_the_index_on_pandas_and_what_was_given_stays_as_it_was():
+def test_price_of_keeps_the_index_and_changes_no_argument():
     frame = nullable(calls([100] * 20 + [5_000])).set_axis(range(7, 28))
     before = frame.copy()
     assert price_of(frame).index.equals(frame.index)
@@ -267,14 +250,14 @@ def priced(gas, fees, **columns):
     st.integers(0, 2_000_000) | st.integers(0, 225_000_000),
     st.integers(0, 2_000_000_000),
 )
-def test_a_fee_is_known_by_its_price_whenever_it_was_paid(row, used, now):
+def test_the_price_of_a_fee_is_found_at_any_time(row, used, now):
     fee = gas_fee(used, workchain=row.workchain, prices=[row])
     here = {"block_workchain": [row.workchain] * 3, "now": [now] * 3}
     found = priced([used] * 3, [fee - 1, fee, fee + 1], **here)
     assert found == [(None, "none"), (row.name, None), (None, "none")]
 
 
-def test_why_there_is_no_price():
+def test_the_reason_is_given_where_there_is_no_price():
     table = calls(
         [None, None, 5, 0, 1_000, 1_000, None],
         compute_skipped=[True, None, False, False, False, False, False],
@@ -287,7 +270,7 @@ def test_why_there_is_no_price():
     assert price_of(table)["price"].null_count == len(reasons)
 
 
-def test_of_several_that_fit_the_one_in_force_is_taken():
+def test_the_price_in_force_is_preferred():
     then = dataclasses.replace(NEW, name="then", valid_from=0, valid_until=999)
     again = dataclasses.replace(NEW, name="again", valid_from=2_000)
     at = {"now": [0, 999, 1_500, 2_000]}
@@ -309,8 +292,8 @@ def test_prices_are_rows_of_a_history():
     )
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_numbers_out_of_all_measure_do_no_harm(engine, tmp_path):
+@pytest.mark.parametrize("engine", MOST_ENGINES)
+def test_very_large_numbers_are_handled(engine, tmp_path):
     gas = [0, 100, 3_308, LAST, 2**50, 1, 1, -5]
     fees = [6_667, 6_667, 220_534, LAST, 6_667, LAST, 2**60, 6_667]
     table = calls([1] * 8, compute_gas_used=gas, compute_gas_fees=fees)
@@ -320,7 +303,7 @@ def test_numbers_out_of_all_measure_do_no_harm(engine, tmp_path):
 
 
 @pytest.mark.parametrize("start", [1_704_067_200, 1_735_689_600, 1_780_000_000])
-def test_the_synthetic_chain_is_paid_for_by_the_prices_of_its_time(start):
+def test_the_synthetic_chain_has_the_prices_of_its_time(start):
     names = {1_704_067_200: OLD.name, 1_735_689_600: MIDDLE.name, 1_780_000_000: NEW.name}
     bodies = tf.synthetic_blocks(8, transactions_per_block=150, start=start)
     frames = [tf.parse_blocks(json.dumps(body).encode()).transactions for body in bodies]
@@ -336,26 +319,32 @@ def test_the_synthetic_chain_is_paid_for_by_the_prices_of_its_time(start):
     assert found.price.notna().sum() > 800
 
 
-def test_every_recorded_transaction_paid_by_a_known_price(recorded):
-    assert len(recorded) == 140
-    found = price_of(recorded)
-    ran = ~recorded.compute_gas_used.isna()
-    basechain = recorded.block_workchain == 0
+@pytest.fixture
+def transactions(recorded):
+    """Return all recorded transactions."""
+    return recorded.frames[0].drop_duplicates("hash")
+
+
+def test_every_recorded_transaction_paid_by_a_known_price(transactions):
+    assert len(transactions) == 140
+    found = price_of(transactions)
+    ran = ~transactions.compute_gas_used.isna()
+    basechain = transactions.block_workchain == 0
     assert found.price[ran & basechain].notna().all()
     assert set(found.reason[~ran]) == {"skipped"}
-    special = recorded.block_workchain == -1
+    special = transactions.block_workchain == -1
     assert special.sum() == 3
     assert set(found.reason[special]) == {"free"}
     assert found.price.value_counts().to_dict() == {MIDDLE.name: 97, OLD.name: 16}
-    assert (recorded.now[found.price == OLD.name] <= OLD.valid_until).all()
-    assert (recorded.now[found.price == MIDDLE.name] >= MIDDLE.valid_from).all()
+    assert (transactions.now[found.price == OLD.name] <= OLD.valid_until).all()
+    assert (transactions.now[found.price == MIDDLE.name] >= MIDDLE.valid_from).all()
 
 
-def test_recorded_gas_adds_up(recorded):
-    summary = gas_summary(recorded, by="block_workchain").set_index("block_workchain")
+def test_recorded_gas_adds_up(transactions):
+    summary = gas_summary(transactions, by="block_workchain").set_index("block_workchain")
     assert summary.calls.to_dict() == {0: 113, -1: 3}
     assert summary.skipped.to_dict() == {0: 24, -1: 0}
-    assert summary.gas_used.sum() == recorded.compute_gas_used.sum()
+    assert summary.gas_used.sum() == transactions.compute_gas_used.sum()
     assert summary.gas_fees[-1] == 0
 
 

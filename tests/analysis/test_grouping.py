@@ -43,7 +43,7 @@ def test_keys_are_names_of_columns(chain, by):
         take_grouped("a helper", *chain, ["total_fees"], by)
 
 
-def test_a_figure_of_the_result_is_no_group(chain):
+def test_a_result_column_cannot_be_a_group(chain):
     with pytest.raises(ValueError, match="cannot group by 'cost': it is a figure of the result"):
         take_grouped("a helper", *chain, ["total_fees"], "cost", figures=["cost"])
 

@@ -95,7 +95,7 @@ def test_the_newest_entry_counts_on_every_engine(engine):
 
 
 @engines
-def test_a_token_goes_by_its_symbol_before_its_domain(engine):
+def test_a_symbol_is_preferred_to_a_domain(engine):
     known = metadata(A='[{"type":"jetton_masters","name":"Tether USD","symbol":"USD₮"}]', B="[]")
     named = with_names(engine(FRAME), engine(BOOK), engine(known))
     assert listed(named)["account_name"] == [None, "USD₮", None, "USD₮", None]
@@ -115,12 +115,12 @@ def test_a_token_goes_by_its_symbol_before_its_domain(engine):
         ('[{"symbol": "<b>\\u202e"}]', "<b>\u202e"),  # data: kept as it is
     ],
 )
-def test_what_a_token_says_of_itself(info, name):
+def test_names_from_token_metadata(info, name):
     named = with_names(FRAME.to_pandas(), BOOK.to_pandas(), metadata(A=info))
     assert named.account_name[1] == name
 
 
-def test_of_several_descriptions_the_newest_counts():
+def test_the_newest_of_several_descriptions_is_taken():
     rows = [
         {"address": A, "token_info": f'[{{"symbol": "{n}"}}]', "fetched_at": NOON + timedelta(n)}
         for n in (0, 2, 1)
@@ -140,7 +140,7 @@ entries = st.tuples(
 
 @pytest.mark.parametrize("engine", ["pandas", "polars", "pyarrow"])
 @given(accounts=st.lists(keys, max_size=12), rows=st.lists(entries, max_size=12))
-def test_rows_are_never_multiplied_nor_moved(engine, accounts, rows):
+def test_rows_stay_in_number_and_order(engine, accounts, rows):
     make = ENGINES[engine]
     frame = pa.table(
         {
@@ -161,7 +161,7 @@ def test_rows_are_never_multiplied_nor_moved(engine, accounts, rows):
     assert out["account_friendly"] == [known.get(a, blank)[2] for a in accounts]
 
 
-def test_of_two_entries_as_new_the_same_is_taken_in_any_order():
+def test_of_equally_new_entries_the_same_is_always_taken():
     twins = [(A, "a.ton", "EQa", 1), (A, "z.ton", "EQz", 1)]
     names = [
         with_names(FRAME.to_pandas(), book(*order).to_pandas()).account_name[1]
@@ -180,7 +180,7 @@ def test_dtypes_never_depend_on_the_rows(rows, known, length):
     assert [str(dtype) for dtype in named.dtypes] == ["int64", "str", "str", "str", "str"]
 
 
-def test_index_dtypes_and_other_columns_are_kept_and_nothing_is_changed():
+def test_index_dtypes_and_other_columns_are_kept():
     frame = FRAME.to_pandas().set_index(pd.Index([7, 7, 3, 1, 0], name="place"))
     frame["account"] = frame["account"].astype("category")
     frame["amount"] = pd.array([2**53 + 1, None, 0, 0, 0], "Int64")

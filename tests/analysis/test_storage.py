@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from fractions import Fraction
 from itertools import pairwise
@@ -11,17 +10,16 @@ from math import ceil
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chains import frames, sample_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
-from parity import ENGINES, assert_same, collected, frame_of
 
-import tonframes as tf
 from tonframes.analysis.storage import DAY, RENT, storage_rates
 from tonframes.network.prices import STORAGE
 from tonframes.synthetic import Chain
 
-# Extra fields are what some recorded bodies are made of.
+# Extra fields are what some recorded answers are made of.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 CHANGE = STORAGE[1].valid_from
@@ -49,7 +47,7 @@ def table(*accounts):
                 "account_state_code_hash_after": "code",
             }
             rows.append(standard | row)
-    kinds = tf.read_blocks(tf.sample()).arrow("transactions").schema
+    kinds = sample_tables()[0].schema
     schema = pa.schema([kinds.field(name).with_nullable(True) for name in RENT])
     return pa.Table.from_pylist(rows, schema=schema)
 
@@ -98,9 +96,9 @@ def test_the_true_rate_lies_within_the_bounds(cells, gaps):
     assert found.days_left <= 10**9 / (true * DAY)
 
 
-def histories(bodies):
+def histories(answers):
     found = defaultdict(list)
-    for body in bodies:
+    for body in answers:
         for row in body["transactions"]:
             found[row["account"]].append(row)
     return {account: sorted(rows, key=lambda r: int(r["lt"])) for account, rows in found.items()}
@@ -168,25 +166,8 @@ def recomputed(rows):  # noqa: C901 - one account, from top to bottom
     return result
 
 
-@pytest.fixture(scope="module")
-def made():
-    return tf.synthetic_blocks(60, seed=5, transactions_per_block=60)
-
-
-@pytest.fixture(scope="module")
-def recorded(real):
-    paths = sorted((real / "masterchainBlockShards").glob("*.json"))
-    return [json.loads(path.read_bytes()) for path in paths]
-
-
-@pytest.fixture(params=["made", "recorded"])
-def bodies(request):
-    return request.getfixturevalue(request.param)
-
-
-def frame(bodies):
-    blocks = [tf.parse_blocks(json.dumps(body)) for body in bodies]
-    return pd.concat([each.transactions for each in blocks], ignore_index=True)
+def frame(answers):
+    return frames(answers)[0]
 
 
 def near(known):
@@ -197,9 +178,9 @@ def near(known):
     }
 
 
-def test_every_account_is_told_as_the_service_shows_it(bodies):
-    found = pa.Table.from_pandas(storage_rates(frame(bodies)), preserve_index=False).to_pylist()
-    expected = {account: recomputed(rows) for account, rows in histories(bodies).items()}
+def test_rates_agree_with_the_answers(answers):
+    found = pa.Table.from_pandas(storage_rates(frame(answers)), preserve_index=False).to_pylist()
+    expected = {account: recomputed(rows) for account, rows in histories(answers).items()}
     assert len(found) == len(expected)
     for row in found:
         assert row == near(expected[row["account"]])
@@ -271,7 +252,7 @@ def test_no_rate_of_old_prices_is_taken_for_today():
     assert (found.intervals, found.collected, found.seconds) == (1, 20, 100)
 
 
-def test_debt_at_either_end_hides_the_rate():
+def test_debt_at_either_end_makes_the_rate_unknown():
     owing = at(START + 100, 5, storage_fees_due=40, account_state_balance_after=0)
     found = rate(at(START), owing)
     assert nothing_known(found)
@@ -297,20 +278,20 @@ def test_another_code_or_status_is_another_account():
     assert (found.intervals, found.collected) == (1, 70)
 
 
-def test_an_account_that_grew_has_a_mean_and_no_days():
+def test_an_account_that_grew_has_a_mean_rate_and_no_days_left():
     found = rate(at(START), at(START + 100, 50), at(START + 200, 90))
     assert (found.intervals, found.collected, found.steady) == (2, 140, False)
     assert found[DAYS].isna().all()
     assert found.rent_per_day == 140 * DAY / 200
 
 
-def test_special_accounts_pay_nothing_for_ever():
+def test_special_accounts_never_freeze():
     found = rate(at(START), at(START + 100, 0), at(START + 200, 0))
     assert (found.intervals, found.rent_per_day, found.steady) == (2, 0, True)
     assert found[DAYS].isna().all()
 
 
-def test_what_is_not_active_cannot_freeze():
+def test_accounts_that_are_not_active_have_no_days_to_freeze():
     uninit = {
         "orig_status": "uninit",
         "end_status": "uninit",
@@ -322,7 +303,7 @@ def test_what_is_not_active_cannot_freeze():
     assert pd.isna(found.days_to_freeze)
 
 
-def test_what_is_missing_is_unknown():
+def test_missing_values_give_nulls():
     found = rate(at(START), at(START + 100, None, account_state_balance_after=None))
     assert nothing_known(found)
     assert found[["balance", "debt"]].isna().all()
@@ -330,32 +311,13 @@ def test_what_is_missing_is_unknown():
     assert rate(at(START), at(START + 100, 5, **gone)).balance == 0
 
 
-def test_the_largest_balances_are_no_trouble():
+def test_very_large_balances_are_handled():
     found = rate(at(START), at(START + 3, 1, account_state_balance_after=5 * 10**18))
     assert found.balance == 5 * 10**18
     assert found.days_left == pytest.approx(5 * 10**18 / (DAY / 3))
 
 
 # Frames
-
-
-@pytest.mark.parametrize("engine", ENGINES[1:])
-def test_every_engine_gives_the_same(engine, tmp_path):
-    sample = tf.read_blocks(tf.sample()).arrow("transactions")
-    expected = collected("pandas", storage_rates(sample.to_pandas()))
-    found = storage_rates(frame_of(engine, sample, tmp_path))
-    assert_same(expected, collected(engine, found))
-    none = storage_rates(frame_of(engine, sample.slice(0, 0), tmp_path))
-    assert_same(expected.slice(0, 0), collected(engine, none))
-
-
-def test_the_lake_is_read_as_well(tmp_path):
-    sample = tf.read_blocks(tf.sample()).arrow("transactions").select(RENT)
-    expected = collected("pandas", storage_rates(sample.to_pandas()))
-    at = sample.schema.get_field_index("now")
-    lake = sample.set_column(at, "now", sample["now"].cast("int32"))
-    for engine in ("pandas-pyarrow", "polars", "duckdb"):
-        assert_same(expected, collected(engine, storage_rates(frame_of(engine, lake, tmp_path))))
 
 
 def test_rows_may_come_in_any_order(made):

@@ -8,6 +8,8 @@ ratio. The promise: at most 1.5 times the floor.
 Memory: the peaks of processes that fetch more and more masterchain blocks to the disk. What is not
 committed yet is at most a file: from there on memory stays where it is. The promise: 100 times as
 many blocks take at most 1.2 times the memory.
+
+Requests: how many a million transactions take, and how much of a rate limit is used.
 """
 
 from __future__ import annotations
@@ -28,6 +30,7 @@ import orjson
 import requests
 
 import tonframes as tf
+from tonframes.fetch.windows import lacks_windows
 from tonframes.seqnos import ranges
 from tonframes.store import Store
 from tonframes.synthetic import Chain
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 #: Masterchain blocks and the transactions of each: as busy as the real chain is, and small ones.
 BUSY, SMALL = (60, 250), (1000, 20)
 ROUNDS = 7
+#: Limits of the rate, and the rows of a page that make a fetch last some time.
+RATES = {10: 250, 25: 100, 100: 25}
 #: How many masterchain blocks are fetched to see what memory they take; 100 fill a file.
 LENGTHS = (10, 100, 1000)
 
@@ -148,7 +153,35 @@ def show_memory(folder: Path) -> None:
         print(f"  {told:<42}{size / 2**20:10.1f} MiB {size / peaks[LENGTHS[0]]:8.2f} times")
 
 
+def show_requests(folder: Path) -> None:
+    """Print how many requests a million transactions take, both ways, and the rate that is kept."""
+    seqnos = range(*_ends(folder / "small"))
+    print(f"\nrequests of {len(seqnos)} masterchain blocks of {SMALL[1]} transactions")
+    with serving(folder / "small") as url:
+        for name, without in {"through windows": False, "one block at a time": True}.items():
+            with tf.Client(url) as client:
+                if without:
+                    lacks_windows(client)
+                count = len(tf.fetch_blocks(seqnos, client=client, store=None).transactions)
+                per_million = client.statistics.requests / count * 10**6
+                print(f"  {name:<42}{per_million:10.0f} per million transactions")
+        for rate, rows in RATES.items():
+            with tf.Client(url, requests_per_second=rate) as client:
+                client.page_limit.allow(rows)
+                start = time.perf_counter()
+                tf.fetch_blocks(seqnos, client=client, store=None, progress=False)
+                kept = client.statistics.requests / (time.perf_counter() - start) / rate
+            told = f"rate kept at a limit of {rate} a second"
+            print(f"  {told:<42}{kept:10.1%}")
+
+
+def _ends(path: Path) -> tuple[int, int]:
+    held = Store(path).held()
+    return held[0].start, held[-1].stop
+
+
 if __name__ == "__main__":
     with TemporaryDirectory() as folder:
         show_throughput(Path(folder))
         show_memory(Path(folder))
+        show_requests(Path(folder))

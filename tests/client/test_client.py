@@ -100,7 +100,7 @@ def met(server, faults):
 # What is asked
 
 
-def test_each_operation_asks_in_the_words_of_the_service(server):
+def test_each_operation_sends_the_parameters_of_the_service(server):
     with connect(server.url + "/api/v3/") as client:
         client.account_states(["0:AB", "EQ+/="], rows, include_boc=False)
         client.masterchain_block_shards(5, rows, limit=10, offset=20)
@@ -277,7 +277,7 @@ def test_retry_after_is_read_and_bounded(server, client, header, least, most):  
     assert least <= client._retry._clock.slept[0] <= most
 
 
-def test_a_date_without_date_is_measured_by_the_clock_and_bounded(monkeypatch):  # F48
+def test_a_retry_after_date_without_a_date_header_is_bounded(monkeypatch):  # F48
     from tonframes.client.answers import retry_after
 
     header = {"Retry-After": "Fri, 13 Feb 2026 23:31:37 GMT"}
@@ -287,7 +287,7 @@ def test_a_date_without_date_is_measured_by_the_clock_and_bounded(monkeypatch): 
     assert retry_after(header) == 0
 
 
-def test_a_cut_of_retry_after_is_told(server, client):  # F03
+def test_a_shortened_retry_after_is_reported(server, client):  # F03
     server.otherwise = error("Ratelimit exceed", 429, Retry_After="999999")
     with pytest.raises(RequestError, match=r"asked to wait 999999 s.*120 s") as caught:
         ask(client)
@@ -295,7 +295,7 @@ def test_a_cut_of_retry_after_is_told(server, client):  # F03
     assert caught.value.retryable
 
 
-def test_429_for_ever_ends_at_the_deadline(server, client, clock):  # F04
+def test_endless_429_ends_at_the_deadline(server, client, clock):  # F04
     server.otherwise = error("Ratelimit exceed", 429)
     start = clock.time
     with pytest.raises(RequestError) as caught:
@@ -321,7 +321,7 @@ SHAPES = [
     ("body", "status"),
     [(body, 429) for body in [*SHAPES, b"", b"[" * 60000]] + [(body, 403) for body in SHAPES],
 )
-def test_every_shape_of_429_is_one(server, client, body, status):  # F05
+def test_every_shape_of_429_is_handled_alike(server, client, body, status):  # F05
     server.otherwise = answer(body, status)
     with pytest.raises(RequestError) as caught:
         ask(client)
@@ -407,13 +407,13 @@ def test_setting_the_clock_changes_nothing(server, client, clock, monkeypatch): 
 
 
 @pytest.mark.parametrize("status", [408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524])
-def test_passing_statuses_are_asked_again(server, client, status):  # F06
+def test_passing_statuses_are_retried(server, client, status):  # F06
     server.script.append(answer(b"<html><title>Bad</title></html>", status))
     assert ask(client) == [1, 2, 3]
     assert met(server, 1)
 
 
-def test_500_for_ever_quotes_a_little_of_it(server, client):  # F07
+def test_endless_500_quotes_a_short_part(server, client):  # F07
     page = b"<html><style>p{}</style><h1>500 Internal</h1>" + b"<p>x" * 300 + b"\x1b[31m"
     server.otherwise = answer(page, 500)
     with pytest.raises(RequestError) as caught:
@@ -460,7 +460,7 @@ def test_final_answers_are_final(server, client, text, status):  # F08, F11
         "FATAL: terminating (SQLSTATE 57P01)",
     ],
 )
-def test_422_of_the_database_is_passing(server, client, text):  # F09
+def test_a_422_of_the_database_is_retried(server, client, text):  # F09
     server.script.append(error(text, 422))
     assert client.account_states(["0:AB"], rows) == [1, 2, 3]
     assert met(server, 1)
@@ -488,7 +488,7 @@ def test_a_bad_address_is_named(server, client):  # F10
         )
 
 
-def test_404_of_the_service_is_the_callers_to_read(server, client):  # F12 to F15
+def test_a_404_of_the_service_goes_to_the_caller(server, client):  # F12 to F15
     server.otherwise = error("blocks not found", 404)
     with pytest.raises(RequestError, match="blocks not found") as caught:
         client.masterchain_block_shards(7, rows, offset=1000)
@@ -499,7 +499,7 @@ def test_404_of_the_service_is_the_callers_to_read(server, client):  # F12 to F1
 @pytest.mark.parametrize(
     "body", [b"<html>404 nginx</html>", b"", b"no", b'{"ok": false, "error": "Not Found"}']
 )
-def test_404_of_somebody_else_is_no_end_of_a_list(server, client, body):
+def test_a_404_of_another_server_is_no_end_of_a_list(server, client, body):
     server.script.append(answer(body, 404))
     assert ask(client) == [1, 2, 3]
     server.otherwise = answer(body, 404)
@@ -522,7 +522,7 @@ def test_redirects_are_not_followed(server, status):  # F36
     assert met(server, 0)
 
 
-def test_a_redirect_with_a_bomb_and_no_place_is_nothing_special(server, client):  # F36
+def test_a_redirect_with_a_bomb_and_a_bad_location_is_refused(server, client):  # F36
     body = gzip.compress(bytes(2**24))
     server.otherwise = answer(body, 302, Location="http://[", Content_Encoding="gzip")
     with pytest.raises(RequestError, match="redirects to"):
@@ -607,7 +607,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_broken_answers_are_fetched_again(server, client, name):  # F27, F28, F31
+def test_broken_answers_are_retried(server, client, name):  # F27, F28, F31
     server.script.extend([BROKEN[name]] * 2)
     assert ask(client) == [1, 2, 3]
     assert met(server, 2)
@@ -620,20 +620,20 @@ def test_a_gzip_without_its_trailer_is_whole(server, client):  # F28
     assert met(server, 0)
 
 
-def test_good_json_is_taken_under_any_type(server, client):  # F31
+def test_good_json_is_read_under_any_content_type(server, client):  # F31
     server.otherwise = answer(GOOD, Content_Type="text/plain; charset=latin-1")
     assert ask(client) == [1, 2, 3]
     assert met(server, 0)
 
 
-def test_html_for_ever_is_told(server, client):  # F31
+def test_endless_html_is_reported(server, client):  # F31
     server.otherwise = BROKEN["HTML"]
     with pytest.raises(RequestError, match=r"an HTML page: We are ill; .*base_url") as caught:
         ask(client)
     assert caught.value.retryable
 
 
-def test_what_parse_refuses_for_ever_is_raised_as_it_is(server, client):  # F31
+def test_an_error_of_parse_is_raised_unchanged(server, client):  # F31
     server.otherwise = answer(b"{}")
     with pytest.raises(DecodeError, match="an object with rows") as caught:
         ask(client)
@@ -649,7 +649,7 @@ def test_an_error_of_the_caller_goes_through(server, client):
     assert len(server.seen) == 2
 
 
-def test_nobody_there(clock):  # F26
+def test_a_refused_connection_is_reported(clock):  # F26
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     with (
@@ -662,7 +662,7 @@ def test_nobody_there(clock):  # F26
     assert client.statistics.retries > 3
 
 
-def test_no_such_name(clock, monkeypatch):  # F26
+def test_an_unknown_host_is_reported(clock, monkeypatch):  # F26
     def fail(*_, **__):
         raise socket.gaierror(-2, "Name or service not known")
 
@@ -675,7 +675,7 @@ def test_no_such_name(clock, monkeypatch):  # F26
     assert client.statistics.retries > 3
 
 
-def test_no_tls(server, clock):  # F26
+def test_a_failed_tls_handshake_is_reported(server, clock):  # F26
     with (
         connect(server.url.replace("http", "https"), clock=clock, deadline=2) as client,
         pytest.raises(RequestError, match=r"SSL"),
@@ -694,7 +694,7 @@ SLOW = {
 
 
 @pytest.mark.parametrize("name", SLOW)
-def test_slow_answers_are_cut_and_asked_again(server, name):  # F29
+def test_slow_answers_are_cut_and_retried(server, name):  # F29
     server.script.append(SLOW[name])
     start = time.monotonic()
     with connect(server, timeout=0.2, deadline=0.6) as client:
@@ -861,7 +861,7 @@ def test_a_key_is_not_sent_in_the_clear(monkeypatch):
         Client("http://toncenter.com")
 
 
-def test_ton_centers_key_is_not_sent_to_others(server, monkeypatch):
+def test_the_key_of_ton_center_is_not_sent_to_others(server, monkeypatch):
     monkeypatch.setenv("TONCENTER_API_KEY", KEY)
     with connect(server) as client:
         ask(client)
@@ -918,7 +918,7 @@ def test_threads_share_the_connections(server):
     assert len({seen.peer for seen in server.seen}) <= 8
 
 
-def test_large_bodies_come_whole(server, client):
+def test_large_answers_are_whole(server, client):
     body = json.dumps({"rows": list(range(300_000))}).encode()
     packed = gzip.compress(body, 1)
     server.script.extend([answer(body), answer(packed, Content_Encoding="gzip")])

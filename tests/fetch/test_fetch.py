@@ -15,6 +15,7 @@ from pandas.testing import assert_frame_equal
 import tonframes as tf
 from tonframes.fetch import block as block_pages
 from tonframes.fetch import default_store
+from tonframes.fetch.windows import lacks_windows
 from tonframes.store import Store
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order
@@ -50,7 +51,7 @@ def entries(blocks):
 
 
 @pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
-def test_what_is_fetched_from_a_store_is_what_the_store_holds(service, client, tmp_path, kept):
+def test_fetching_gives_the_same_with_and_without_a_store(service, client, tmp_path, kept):
     fetched = tf.fetch_blocks(SEQNOS, client=client, store=tmp_path / "s" if kept else None)
     held = tf.read_blocks(tf.sample(), SEQNOS)
     shown = ["transactions", "messages", *(["blocks"] if service[1] == "service" else [])]
@@ -86,8 +87,35 @@ def test_seqnos_in_any_order_and_twice(client):
     assert list(blocks.transactions.mc_block_seqno.unique()) == [FIRST + 3, FIRST + 9]
 
 
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (FIRST + 3, [FIRST + 3]),
+        (f"{FIRST + 3}", [FIRST + 3]),
+        (f"{FIRST + 3}:{FIRST + 6}", range(FIRST + 3, FIRST + 6)),
+        ("2026-05-28T20:26:50/2026-05-28T20:27", range(FIRST + 1, FIRST + 7)),
+    ],
+)
+def test_seqnos_as_on_the_command_line(client, asked, expected):
+    fetched = tf.fetch_blocks(asked, client=client, store=None)
+    assert [seqno for run in fetched.seqnos for seqno in run] == list(expected)
+
+
+def test_a_pair_is_two_seqnos_and_the_bar_shows_two(client, capsys):
+    fetched = tf.fetch_blocks((FIRST + 3, FIRST + 99), client=client, store=None, progress=True)
+    assert fetched.seqnos == (range(FIRST + 3, FIRST + 4), range(FIRST + 99, FIRST + 100))
+    assert "2 of 2 masterchain blocks" in capsys.readouterr().err
+
+
+def test_a_client_may_be_a_url(service, tmp_path):
+    fetched = tf.fetch_blocks(FIRST + 3, client=service[0], store=tmp_path)
+    assert fetched.source == str(tmp_path)
+    assert len(fetched.transactions) == 25
+
+
 def test_pages_are_turned_until_one_is_not_full(client, monkeypatch):
     monkeypatch.setattr(block_pages, "MOST_ROWS", 7)
+    lacks_windows(client)
     fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
     assert client.statistics.requests > 30
     held = tf.read_blocks(tf.sample(), SEQNOS)
@@ -98,6 +126,7 @@ def test_pages_are_turned_until_one_is_not_full(client, monkeypatch):
 def test_a_page_that_is_just_full(client, monkeypatch):
     # 25 transactions a block: the fifth page of 5 is full, and what follows it is the end.
     monkeypatch.setattr(block_pages, "MOST_ROWS", 5)
+    lacks_windows(client)
     fetched = tf.fetch_blocks(SEQNOS[:2], client=client, store=None)
     assert len(fetched.transactions) == 50
 
@@ -118,8 +147,11 @@ def test_a_seqno_that_is_not_there(client, tmp_path):
         ([2**31], ValueError),
         ([1.0], TypeError),
         ([True], TypeError),
-        ("100:150", TypeError),
-        (5, TypeError),
+        (0, ValueError),
+        ("", ValueError),
+        ("0:5", ValueError),
+        ("7:7", ValueError),
+        ("nonsense", ValueError),
     ],
 )
 def test_wrong_seqnos_are_refused_before_anything_is_sent(client, seqnos, error):
@@ -128,7 +160,7 @@ def test_wrong_seqnos_are_refused_before_anything_is_sent(client, seqnos, error)
     assert client.statistics.requests == 0
 
 
-def test_a_client_that_is_none():
+def test_wrong_clients_are_refused():
     with pytest.raises(TypeError, match="client is a Client"):
         tf.fetch_blocks([5], client="online", store=None)
 
@@ -295,12 +327,12 @@ def test_an_answer_to_another_question_is_asked_for_again(addresses):
 
 
 @pytest.mark.parametrize("age", ["banana", "-1h", 5, "nat"])
-def test_an_age_that_is_none(client, addresses, tmp_path, age):
+def test_wrong_ages_are_refused(client, addresses, tmp_path, age):
     with pytest.raises(ValueError, match="max_age is a duration such as"):
         tf.fetch_accounts(addresses[:1], max_age=age, client=client, store=tmp_path)
 
 
-def test_what_came_before_the_end_of_the_chain_is_kept(client, tmp_path):
+def test_blocks_before_the_end_of_the_chain_are_kept(client, tmp_path):
     with pytest.raises(tf.RequestError, match="is not indexed yet") as caught:
         tf.fetch_blocks(range(FIRST + 110, FIRST + 130), client=client, store=tmp_path)
     assert caught.value.missing == (range(FIRST + 120, FIRST + 130),)
@@ -310,6 +342,7 @@ def test_what_came_before_the_end_of_the_chain_is_kept(client, tmp_path):
 
 def test_a_part_is_committed_when_it_is_old(client, tmp_path, monkeypatch):
     monkeypatch.setattr("tonframes.fetch.blocks.OLDEST", 0.0)
+    lacks_windows(client)
     tf.fetch_blocks(SEQNOS[:3], client=client, store=tmp_path)
     assert len(Store(tmp_path).files("transactions")) == 3
 
@@ -353,7 +386,7 @@ def test_a_store_of_another_network_is_refused_before_blocks_are_asked_for(clien
     assert client.statistics.requests == 1
 
 
-def test_the_footer_says_how_it_was_shown_that_nothing_is_missing(service, client, tmp_path):
+def test_the_footer_names_the_proof(service, client, tmp_path):
     tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
     store = Store(tmp_path)
     proofs = {store.footer(file).proof for file in store.files("transactions").values()}

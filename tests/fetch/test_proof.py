@@ -163,7 +163,7 @@ def test_a_masterchain_block_that_is_left_out_is_missed(made, data):
         made.prove()
 
 
-def test_what_is_missing_is_named():
+def test_missing_blocks_are_named():
     before = {MASTER: 100, WHOLE: 7}
     block = Link(WHOLE, 9, ((WHOLE, 8),), 0)
     with pytest.raises(BrokenError, match=r"\(0, 8000000000000000, 8\), which is missing"):
@@ -287,7 +287,7 @@ def test_transactions_in_any_order_are_linked(random):
     assert unlinked(transactions().take(pa.array(order))) == []
 
 
-def test_no_transaction_is_linked():
+def test_a_file_without_transactions_has_no_links():
     assert unlinked(transactions().slice(0, 0)) == []
     assert unlinked(transactions().slice(0, 1)) == []
 
@@ -299,7 +299,7 @@ def test_a_transaction_that_is_lost_between_two_of_its_account_is_missed(data):
     assert transactions()["mc_block_seqno"][i].as_py() in gap
 
 
-def test_one_at_the_end_of_its_account_is_not():
+def test_a_lost_last_transaction_of_an_account_is_not_missed():
     """What links cannot show, and the footer therefore does not say."""
     ends = sorted(set(range(len(transactions()))) - set(inner()))
     assert len(ends) > 20
@@ -386,7 +386,7 @@ def test_the_footer_says_links(specified, tmp_path):
     assert {store.footer(f).proof for f in store.files("transactions").values()} == {"links"}
 
 
-def test_a_service_that_shows_blocks_does_not_cease_to(chain):
+def test_answers_that_lack_blocks_are_retried(chain):
     with Faulty(chain) as service, connect(service, FakeClock()) as client:
         bare = saying(answer(b'{"transactions": [], "address_book": {}}'))
         service.inject(bare, SHARDS, seqno=SEQNOS[-1], times=2)

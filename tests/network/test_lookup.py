@@ -2,7 +2,6 @@
 
 import functools
 import re
-import warnings
 
 import duckdb
 import narwhals as nw
@@ -15,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_series_equal
 
-import tonframes as tf
 from tonframes.network.exit_codes import (
     CONTRACT_DEFINED,
     CONTRACT_DEFINED_NAME,
@@ -389,17 +387,8 @@ def test_the_plain_dicts_agree(one):
 # ── real data ────────────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.fixture(scope="module")
-def recorded(real):
-    bodies = sorted((real / "masterchainBlockShards").glob("*.json"))
-    assert bodies
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tf.TonframesWarning)  # old answers have unknown fields
-        return [tf.parse_blocks(body.read_bytes()) for body in bodies]
-
-
 def test_every_code_in_real_data_has_a_name(recorded):
-    rows = pd.concat([blocks.transactions for blocks in recorded])
+    rows = recorded.frames[0]
     assert exit_code_name(rows.compute_exit_code.dropna()).notna().all()
     assert result_code_name(rows.action_result_code.dropna()).notna().all()
     assert set(rows.skipped_reason.dropna()) <= set(SKIP_REASONS)
@@ -408,7 +397,7 @@ def test_every_code_in_real_data_has_a_name(recorded):
 
 
 def test_opcodes_have_the_names_that_the_service_gives_them(recorded):
-    rows = pd.concat([blocks.messages for blocks in recorded]).dropna(subset="decoded_opcode")
+    rows = recorded.frames[1].dropna(subset="decoded_opcode")
     assert_series_equal(
         opcode_name(rows.opcode), rows.decoded_opcode, check_names=False, check_index=True
     )

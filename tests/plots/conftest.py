@@ -13,11 +13,6 @@ import tonframes as tf
 
 
 @pytest.fixture(scope="session")
-def blocks():
-    return tf.read_blocks(tf.sample())
-
-
-@pytest.fixture(scope="session")
 def frames(blocks):
     return blocks.transactions, blocks.messages
 

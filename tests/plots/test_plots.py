@@ -12,6 +12,7 @@ import pytest
 from drawn import LONGEST, PLOTS, TABLES, draw, texts
 from pandas.testing import assert_frame_equal
 from parity import frame_of
+from slow import slow
 
 from tonframes.plots import (
     plot_activity,
@@ -24,9 +25,11 @@ from tonframes.plots import (
 
 #: One plot of each function.
 FUNCTIONS = ["fees by opcode", "gas", "failures by opcode", "activity", "flows", "trace"]
+#: All plots, of which the ordinary run draws one of each function.
+ALL = FUNCTIONS + slow(*(name for name in PLOTS if name not in FUNCTIONS))
 
 
-@pytest.mark.parametrize("name", PLOTS)
+@pytest.mark.parametrize("name", ALL)
 def test_draws_on_the_given_axes_and_changes_no_argument(name, few):
     copies = [frame.copy() for frame in few]
     figure = mpl.figure.Figure()
@@ -47,7 +50,7 @@ def test_without_axes_creates_one_figure_and_does_not_show_it(name, few, monkeyp
     assert plt.get_fignums() == [ax.figure.number]
 
 
-@pytest.mark.parametrize("name", PLOTS)
+@pytest.mark.parametrize("name", ALL)
 def test_empty_frames_draw_labels_and_a_note(name, frames):
     ax = draw(name, *(frame.head(0) for frame in frames))
     assert texts(ax.texts)[0].startswith("no ")
@@ -57,7 +60,7 @@ def test_empty_frames_draw_labels_and_a_note(name, frames):
     ax.figure.draw_without_rendering()
 
 
-@pytest.mark.parametrize("name", PLOTS)
+@pytest.mark.parametrize("name", ALL)
 def test_a_single_row_is_drawn_without_a_warning(name, frames):
     draw(name, *(frame.head(1) for frame in frames)).figure.draw_without_rendering()
 
@@ -101,7 +104,7 @@ def _ends(label):
     return box.x0 + 1, box.x1 - 1
 
 
-@pytest.mark.parametrize("name", PLOTS)
+@pytest.mark.parametrize("name", ALL)
 def test_text_has_the_colour_of_the_style_of_the_axes(name, few):
     with plt.style.context("dark_background"):
         ax = mpl.figure.Figure().subplots()

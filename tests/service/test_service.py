@@ -199,7 +199,7 @@ def test_transactions_in_the_spelling_of_the_specification(specified, bodies, op
                 assert not isinstance((message or {}).get("opcode"), str)
 
 
-def test_what_is_served_is_what_the_store_holds(specified, deployed, path, bodies):
+def test_served_rows_are_those_of_the_store(specified, deployed, path, bodies):
     for seqno in (FIRST, 240, LAST):
         held = read_blocks(path, [seqno])
         specified_body = fetch(specified, f"/api/v3/masterchainBlockShards?seqno={seqno}")[1]
@@ -599,7 +599,7 @@ def test_deployed_errors_about_accounts(deployed, states):
     assert get(deployed, "accountStates", address=good, include_boc="on")[0] == 200
 
 
-def test_deployed_account_states_of_nobody_and_of_too_many(tmp_path):
+def test_deployed_account_states_of_no_and_too_many_addresses(tmp_path):
     chain = Chain(seed=6, first_seqno=10, transactions_per_block=4)
     make_blocks(tmp_path, chain, range(10, 11))
     made_up = [{"address": f"0:{n:064X}", "balance": str(n)} for n in range(1, 1101)]
@@ -738,7 +738,7 @@ def test_a_port_that_is_taken(path, specified):
 
 @pytest.mark.parametrize(
     "target",
-    ["/", "/api/v3", "/api/v3/", "/api/v3/blocks", "/accountStates", "//[", "/%2e%2e/etc/passwd"],
+    ["/", "/api/v3", "/api/v3/", "/api/v3/nothing", "/accountStates", "//[", "/%2e%2e/etc/passwd"],
 )
 def test_other_paths_are_not_found(specified, deployed, target):
     for url in (specified, deployed):
@@ -767,7 +767,7 @@ def test_head_is_get_without_the_body(specified):
     assert fetch(specified, "/", method="HEAD")[:2] == (404, b"")
 
 
-def test_a_body_that_is_not_read_is_not_taken_for_a_request(specified):
+def test_an_unread_request_body_is_no_request(specified):
     smuggled = b"GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n"
     head = b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(smuggled)
     received = converse(specified, head + smuggled)
@@ -799,7 +799,7 @@ def test_only_requests_to_this_computer_are_answered(specified, host, status):
     assert b" 403 " in converse(specified, b"GET / HTTP/1.0\r\n\r\n").partition(b"\r\n")[0]
 
 
-def test_on_an_address_given_on_purpose_any_name_will_do(path):
+def test_a_chosen_address_accepts_any_host(path):
     with serve(path, host="0.0.0.0") as url:  # noqa: S104
         assert url.startswith("http://0.0.0.0:")
         local = url.replace("0.0.0.0", "127.0.0.1")  # noqa: S104
@@ -839,7 +839,7 @@ def test_long_request_lines(specified):
         (b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 200 + b"\r\n", b"431"),
     ],
 )
-def test_what_is_no_request_gets_an_error_of_the_same_form(specified, sent, status):
+def test_malformed_requests_get_an_error_of_the_same_form(specified, sent, status):
     received = converse(specified, sent)
     head, _, body = received.partition(b"\r\n\r\n")
     assert head.split()[1] == status
@@ -1040,7 +1040,7 @@ def test_threads_get_what_they_ask_for(specified, bodies, states):
         list(pool.map(work, range(8)))
 
 
-def test_the_service_is_no_bottleneck(specified):
+def test_the_service_answers_fast_enough(specified):
     """Far below what it does, and far above the 23 a second of http.server's defaults."""
     with connect(specified) as connection:
         for _ in range(2):
@@ -1050,3 +1050,101 @@ def test_the_service_is_no_bottleneck(specified):
                 assert connection.getresponse().read()
             rate = COUNT / (time.monotonic() - start)
     assert rate > 150
+
+
+# ── windows ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def pages_of(url, target, name, limit):
+    """Read all pages by offset."""
+    rows = []
+    while True:
+        status, body, _ = fetch(url, f"{target}&limit={limit}&offset={len(rows)}")
+        assert status == 200
+        page = json.loads(body)[name]
+        rows += page
+        if len(page) < limit:
+            return rows
+
+
+def of_world(world, name):
+    return [row for body in world[1].values() for row in body[name]]
+
+
+def test_transactions_of_a_window_of_logical_time(world, deployed):
+    every = sorted(of_world(world, "transactions"), key=lambda t: (int(t["lt"]), t["account"]))
+    start, end = int(every[100]["lt"]), int(every[-100]["lt"])
+    expected = [t["hash"] for t in every if start <= int(t["lt"]) <= end]
+    target = f"/api/v3/transactions?start_lt={start}&end_lt={end}&sort=asc"
+    for limit in (7, 1000):
+        assert [t["hash"] for t in pages_of(deployed, target, "transactions", limit)] == expected
+    newest = json.loads(fetch(deployed, f"/api/v3/transactions?end_lt={end}&limit=3")[1])
+    assert [int(t["lt"]) for t in newest["transactions"]] == sorted(
+        (int(t["lt"]) for t in every if int(t["lt"]) <= end), reverse=True
+    )[:3]
+
+
+def test_transactions_by_conditions(world, deployed):
+    every = of_world(world, "transactions")
+    one = every[200]
+    ref = one["block_ref"]
+    conditions = {
+        f"account={one['account']}": lambda t: t["account"] == one["account"],
+        f"account={to_friendly(one['account'])}&account={every[0]['account']}": lambda t: (
+            t["account"] in (one["account"], every[0]["account"])
+        ),
+        f"hash={quote(one['hash'], safe='')}": lambda t: t["hash"] == one["hash"],
+        f"lt={one['lt']}": lambda t: t["lt"] == one["lt"],
+        f"mc_seqno={one['mc_block_seqno']}": lambda t: t["mc_block_seqno"] == one["mc_block_seqno"],
+        f"workchain={ref['workchain']}&shard={ref['shard']}&seqno={ref['seqno']}": lambda t: (
+            t["block_ref"] == ref
+        ),
+        f"start_utime={one['now']}&end_utime={one['now'] + 3}": lambda t: (
+            one["now"] <= t["now"] <= one["now"] + 3
+        ),
+        "start_lt=1&end_lt=2": lambda _: False,
+    }
+    for text, holds in conditions.items():
+        found = pages_of(deployed, f"/api/v3/transactions?{text}&sort=asc", "transactions", 50)
+        assert {t["hash"] for t in found} == {t["hash"] for t in every if holds(t)}, text
+
+
+def test_blocks_of_a_window_of_time(world, deployed):
+    every = of_world(world, "blocks")
+    times = sorted(int(block["gen_utime"]) for block in every)
+    start, end = times[50], times[-50]
+    target = f"/api/v3/blocks?start_utime={start}&end_utime={end}&sort=asc"
+    found = pages_of(deployed, target, "blocks", 1000)
+    expected = [block for block in every if start <= int(block["gen_utime"]) <= end]
+    assert {block["root_hash"] for block in found} == {block["root_hash"] for block in expected}
+    assert [int(block["gen_utime"]) for block in found] == sorted(
+        int(block["gen_utime"]) for block in expected
+    )
+    of_one = json.loads(fetch(deployed, f"/api/v3/blocks?mc_seqno={LAST}&limit=100")[1])
+    assert len(of_one["blocks"]) == len(world[1][LAST]["blocks"])
+    lt = every[7]["start_lt"]
+    same = json.loads(fetch(deployed, f"/api/v3/blocks?start_lt={lt}&end_lt={lt}")[1])["blocks"]
+    assert same
+    assert {block["start_lt"] for block in same} == {lt}
+
+
+@pytest.mark.parametrize(
+    ("target", "status", "text"),
+    [
+        ("transactions?start_lt=-1", 422, 'failed to decode: schema: error converting value for "'),
+        ("transactions?start_lt=word", 422, "failed to decode"),
+        ("blocks?start_utime=x", 422, "failed to decode"),
+        ("transactions?limit=1001", 500, "limit is not allowed: 1001 > 1000"),
+        ("blocks?sort=up", 500, "wrong value for sort"),
+        ("transactions?mc_seqno=7", 404, "masterchain block 7 not found"),
+    ],
+)
+def test_wrong_windows_are_refused(deployed, target, status, text):
+    found, body, _ = fetch(deployed, f"/api/v3/{target}")
+    assert (found, text in json.loads(body)["error"]) == (status, True)
+
+
+def test_past_the_end_of_a_window_there_is_nothing(deployed):
+    for name in ("transactions", "blocks"):
+        status, body, _ = fetch(deployed, f"/api/v3/{name}?start_utime=4000000000")
+        assert (status, json.loads(body)[name]) == (200, [])

@@ -51,7 +51,7 @@ def store(tmp_path: Path, tables: Tables) -> Store:
     return made
 
 
-def test_what_is_written_is_read_back(store, tables):
+def test_written_tables_are_read_back(store, tables):
     blocks = tf.read_blocks(store.path)
     for name in ("transactions", "messages", "blocks"):
         assert blocks.arrow(name).equals(tables[name]), name
@@ -143,7 +143,7 @@ def test_rows_are_counted_without_reading_them(store, tables):
         assert len(HeldRows(store, name, (SEQNOS,))) == len(tables[name])
 
 
-def test_what_is_not_held_is_not_read_as_nothing(store):
+def test_seqnos_that_are_not_held_are_an_error(store):
     with pytest.raises(tf.MissingError) as caught:
         store.read("transactions", [range(FIRST - 3, FIRST + 2)])
     assert caught.value.missing == (range(FIRST - 3, FIRST),)
@@ -151,7 +151,7 @@ def test_what_is_not_held_is_not_read_as_nothing(store):
         store.count("transactions", [range(FIRST - 3, FIRST + 2)])
 
 
-def test_blocks_are_shown_where_they_are_there_and_nobody_is_left_in_the_dark(tmp_path, tables):
+def test_ranges_without_a_table_of_blocks_are_warned_of(tmp_path, tables):
     store = Store(tmp_path)
     store.claim("-217", "a test")
     unshown = {name: table for name, table in tables.items() if name != "blocks"}
@@ -177,7 +177,7 @@ def test_the_address_book_is_of_the_addresses_that_occur(store):
     assert 0 < len(blocks.address_book) < len(tf.read_blocks(store.path).address_book)
 
 
-def test_what_is_done_to_a_frame_is_not_seen_by_who_asks_next(store):
+def test_changes_of_a_frame_do_not_reach_the_next_reader(store):
     blocks = tf.read_blocks(store.path)
     before = blocks.transactions.total_fees.sum()
     frame = blocks.transactions
@@ -324,7 +324,7 @@ def test_a_file_with_other_seqnos_than_its_name_says_is_refused(store):
         tf.read_blocks(store.path).arrow("messages")
 
 
-def test_a_file_that_is_not_called_as_ours_are_is_refused(store):
+def test_a_file_with_a_foreign_name_is_refused(store):
     (store.path / "messages" / "copy of 00090000090-00090000100.parquet").touch()
     with pytest.raises(tf.StoreError, match="does not have a name that files of a store have"):
         tf.read_blocks(store.path).arrow("messages")
@@ -340,7 +340,7 @@ def test_other_parquet_is_refused(store):
 # ── digests ──────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_equal_tables_have_equal_digests_however_they_lie_in_memory(tables):
+def test_equal_tables_have_equal_digests_in_any_memory_layout(tables):
     for name in ("transactions", "messages", "blocks"):
         rows = tables[name]
         padded = pa.concat_tables([rows, rows, rows])
@@ -351,7 +351,7 @@ def test_equal_tables_have_equal_digests_however_they_lie_in_memory(tables):
         assert digest(rows.take(list(reversed(range(len(rows)))))) != digest(rows)
 
 
-def test_what_lies_under_a_null_has_no_say_in_a_digest():
+def test_memory_under_a_null_does_not_change_a_digest():
     # The same three values over different bytes: 1, null, 3 and "a", null, "c".
     valid = pa.py_buffer(b"\x05")
     numbers, texts = [], []
@@ -386,7 +386,7 @@ def test_digests_tell_apart_what_is_not_equal():
     assert len({digest(pa.table(columns)) for columns in said}) == len(said)
 
 
-def test_a_number_in_a_footer_says_the_same_as_the_table_that_is_read(store):
+def test_footer_numbers_agree_with_the_table(store):
     for name in ("transactions", "messages", "blocks"):
         for run, file in store.files(name).items():
             assert store.footer(file).digest == digest(store.read(name, [run]))

@@ -265,7 +265,7 @@ def test_two_processes_on_one_store(tmp_path, processes):
     assert is_right(Store(tmp_path))
 
 
-def test_who_holds_the_lock_is_named_and_its_death_frees_it(store, processes, monkeypatch):
+def test_the_lock_names_its_holder_and_is_freed_by_its_death(store, processes, monkeypatch):
     mine, theirs = processes.Pipe(duplex=False)
     child = processes.Process(target=_hold_the_lock, args=(store.path, theirs))
     child.start()
@@ -326,7 +326,7 @@ def test_a_read_only_store_is_read_and_not_written(full):
 
 
 @as_root
-def test_a_table_that_is_read_only_is_found_out_before_anything_is_fetched(full):
+def test_a_read_only_table_is_noticed_before_fetching(full):
     folder = full.path / "messages"
     with mounted(folder, "--bind", str(folder)):
         subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
@@ -471,7 +471,7 @@ def test_a_damaged_range_is_never_read_wrong_and_fetched_again(full, name, kind)
     assert is_right(full)
 
 
-def test_what_is_set_aside_is_kept_under_a_name_of_its_own(full):
+def test_files_set_aside_keep_different_names(full):
     for _ in range(2):
         file_of(full, "messages").write_bytes(b"")
         with pytest.warns(tf.TonframesWarning, match="no Parquet file"):
@@ -522,7 +522,7 @@ def test_a_file_that_the_system_cannot_read_is_not_damaged(full, monkeypatch):
     assert full.held() == (SEQNOS,)
 
 
-def test_what_was_verified_is_not_read_again_until_it_changes(full, monkeypatch):
+def test_a_verified_file_is_read_again_only_after_a_change(full, monkeypatch):
     for file in full.path.rglob("*.parquet"):
         os.utime(file, (1, 1))
     assert full.verify([SEQNOS]) == ()
@@ -564,7 +564,7 @@ def test_damage_that_another_process_has_repaired_is_left_alone(full, monkeypatc
     assert is_right(full)
 
 
-def test_a_file_that_goes_while_it_is_looked_at(full):
+def test_a_file_that_disappears_while_it_is_read(full):
     blocks = tf.read_blocks(full.path)
     file = file_of(full, "messages")
     file.unlink()
@@ -582,7 +582,7 @@ def test_a_file_that_goes_while_it_is_looked_at(full):
         tf.read_blocks(full.path)
 
 
-def test_a_lost_file_of_blocks_is_not_taken_for_a_service_that_shows_none(full):
+def test_a_lost_file_of_blocks_is_noticed(full):
     file_of(full, "blocks").unlink()
     with pytest.raises(tf.StoreError, match="is gone"):
         tf.read_blocks(full.path)
@@ -604,7 +604,7 @@ def test_a_damaged_snapshot_is_set_aside(full, kind):
     assert len(tf.read_blocks(full.path).arrow("address_book")) == 0
 
 
-def test_what_a_killed_process_left_is_swept_away(full):
+def test_files_left_by_a_killed_process_are_removed(full):
     torn = full.path / "transactions" / ".00090000120-00090000130.parquet.1.0123abcd.tmp"
     torn.write_bytes(b"PAR1")
     other = full.path / ".network.json.1.0123abcd.tmp"
@@ -657,7 +657,7 @@ def test_a_folder_that_leads_elsewhere_is_not_written_to(full, tmp_path, name):
     "name",
     ["../../x.parquet", "1-2.parquet", "00090000120-00090000120.parquet", "\u0661-\u0662.parquet"],
 )
-def test_a_name_that_is_none_of_ours_is_refused(full, name):
+def test_a_foreign_name_is_refused(full, name):
     (full.path / "transactions" / name.replace("/", "_")).touch()
     with pytest.raises(tf.StoreError, match="does not have a name that files of a store have"):
         full.held()

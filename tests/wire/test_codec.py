@@ -56,7 +56,7 @@ def test_no_rows_are_columns_of_the_declared_types(name):
 
 
 @records
-def test_a_row_of_what_must_be_there_has_nulls_in_all_other_columns(name):
+def test_a_row_of_required_fields_has_nulls_elsewhere(name):
     record = RECORDS[name]
     columns = codec.decode(record, structs(record, [least(record)]))
     filled = {name for name, column in columns.items() if column.null_count == 0}
@@ -64,7 +64,7 @@ def test_a_row_of_what_must_be_there_has_nulls_in_all_other_columns(name):
     assert filled - derived == {column.name for column in record.columns if column.always}
 
 
-def test_a_part_that_is_there_and_empty_is_not_one_that_is_absent():
+def test_an_empty_part_is_not_an_absent_part():
     tree = least(schema.TRANSACTION)
     empty = tree | {"description": tree["description"] | {"credit_ph": {}, "action": None}}
     columns = codec.decode(schema.TRANSACTION, structs(schema.TRANSACTION, [tree, empty]))
@@ -121,7 +121,7 @@ def test_type_and_comment_are_repeated_from_the_decoded_body(decoded, kind, comm
         ("{}", None),
     ],
 )
-def test_what_is_not_of_its_kind_in_a_loose_object_is_null_beside_it(entry, interfaces):
+def test_a_wrong_value_in_a_loose_object_is_null(entry, interfaces):
     record = schema.ADDRESS_BOOK_ROW
     row = structs(record, [{"address": "a", "entry": strategies.Raw(entry)}])
     columns = codec.decode(record, row)

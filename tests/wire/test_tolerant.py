@@ -70,7 +70,7 @@ def block(transaction):
         b'{"transactions": [] // none\n}',
     ],
 )
-def test_what_is_no_json_is_refused_as_a_whole(parse, body):
+def test_invalid_json_is_refused(parse, body):
     error = wrong(body, parse)
     assert (error.path, error.expected) == ("$", "JSON")
 
@@ -85,7 +85,7 @@ def test_nesting_beyond_any_reason_is_refused(parse, depth):
 
 @both
 @pytest.mark.parametrize("body", [b"[]", b'[{"transactions": []}]', b"null", b"1", b'"a"', b"true"])
-def test_what_is_no_object_is_refused(parse, body):
+def test_answers_that_are_not_objects_are_refused(parse, body):
     error = wrong(body, parse)
     assert (error.path, error.expected, error.found) == ("$", "a JSON object", ascii(body.decode()))
 

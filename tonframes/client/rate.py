@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from math import inf
 from threading import Event, Lock
 
 #: A wait is split into slices of this many seconds. Ctrl-C does not interrupt a wait on Windows,
@@ -12,10 +11,14 @@ from threading import Event, Lock
 SLICE = 0.2
 #: Requests are spaced this much wider than the limit requires, because two requests may arrive
 #: closer together than they were sent.
-MARGIN = 1.04
+MARGIN = 1.035
 #: Turns that come late by up to so many seconds, because a thread woke up late or had nothing to
 #: send, do not delay those after them: these come closer together, by at most this factor.
 LATE, CLOSER = 1.0, 2.0
+#: Seconds that as many requests as are allowed in a second take at least, even so.
+SECOND = 1.03
+#: Requests of a second that are remembered at most.
+MOST = 10_000
 #: Repeated answers of 429 widen the spacing to at most this many times that of the limit.
 SLOWEST = 8.0
 
@@ -84,9 +87,9 @@ class Rate:
 
     def __init__(self, rate: float, clock: Clock) -> None:
         self._clock = clock
-        self._spacing = MARGIN / rate
+        self._spacing, self._full = MARGIN / rate, SECOND * max(1, int(min(rate, MOST))) / rate
         # As many as are allowed in a second, or 1 if that is not even one.
-        self._sent: deque[float] = deque(maxlen=max(1, min(int(rate), 10_000)) if rate < inf else 1)
+        self._sent: deque[float] = deque(maxlen=max(1, int(min(rate, MOST))))
         self._slowness = 1.0
         self._due = self._next = self._resumes = clock.now()
         self._turn = Lock()
@@ -110,7 +113,7 @@ class Rate:
     def _allowed(self) -> float:
         """Return when the oldest of a full second's requests is a second ago."""
         size = self._sent.maxlen or 1
-        return self._sent[0] + self._spacing * size if len(self._sent) == size else 0.0
+        return self._sent[0] + self._full if len(self._sent) == size else 0.0
 
     def slow_down(self, seconds: float = 0.0) -> None:
         """Double the spacing, and send nothing for a number of seconds."""

@@ -97,11 +97,11 @@ def _read(text: str, client: Client | None) -> range:
         seqno = resolve_seqno(text, client)
         return range(seqno, seqno + 1)
     if not start or not stop:
-        raise ValueError(f"{text!r} is not like 100:150, 100, or 2026-05-28/2026-05-29")
+        raise ValueError(f"expected 100:150, 100, or 2026-05-28/2026-05-29, not {text!r}")
     seqnos = range(resolve_seqno(start, client), resolve_seqno(stop, client))
     if not seqnos:
         raise ValueError(
-            f"{text!r} is empty: no block is from {seqnos.start} on and before {seqnos.stop}"
+            f"{text!r} is empty: it starts at {seqnos.start} and ends before {seqnos.stop}"
         )
     return seqnos
 

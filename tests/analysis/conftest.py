@@ -1,0 +1,20 @@
+"""The chains that the tests of several helpers read."""
+
+from __future__ import annotations
+
+import pytest
+from chains import Answers
+
+import tonframes as tf
+
+
+@pytest.fixture(scope="session")
+def made():
+    """Return the answers of a synthetic chain of 1,600 transactions."""
+    return Answers(tf.synthetic_blocks(40, seed=3, transactions_per_block=40))
+
+
+@pytest.fixture(params=["made", "recorded"])
+def answers(request):
+    """Return the answers of the synthetic chain, then the recorded ones."""
+    return request.getfixturevalue(request.param)

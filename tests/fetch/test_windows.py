@@ -1,0 +1,243 @@
+"""Reading through windows: what comes is what comes block by block, with few requests."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+import pytest
+from fault_server import raw
+from faulty_service import digests
+from window_service import Chain, Troubles, WindowService, apart, displaced
+
+import tonframes as tf
+from tonframes.client import Client
+from tonframes.fetch import block
+from tonframes.fetch.windows import lacks_windows
+from tonframes.store import Store
+
+FIRST = 90_000_150
+SEQNOS = range(FIRST + 12, FIRST + 140)  # across a border of files, a split and a merge
+SEEDS = range(20)
+
+
+@cache
+def bodies(count: int = 150, transactions: int = 8) -> list[dict]:
+    """Make a chain whose shards lie among each other in time and in logical time."""
+    made = tf.synthetic_blocks(
+        count, seed=1, first_seqno=FIRST, transactions_per_block=transactions
+    )
+    return displaced(made, by=9_000_000, seconds=6)
+
+
+@cache
+def chain() -> Chain:
+    return Chain.of(bodies())
+
+
+@cache
+def one_by_one() -> tuple[dict, dict]:
+    """What a fetch of one masterchain block at a time gives: tables, and the address book."""
+    with WindowService(chain()) as service, Client(service.url) as client:
+        lacks_windows(client)
+        fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
+        assert service.answered["blocks", 200] == 0
+    return digests(fetched), book(fetched)
+
+
+def book(fetched: tf.Blocks) -> dict:
+    entries = fetched.arrow("address_book").to_pylist()
+    return {entry["address"]: entry["entry"] for entry in entries}
+
+
+@pytest.fixture(autouse=True)
+def short_waits(monkeypatch):
+    monkeypatch.setattr(block, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(block, "LONGEST_WAIT", 0.02)
+
+
+def fetch(service: WindowService, store=None, **options) -> tf.Blocks:
+    with Client(service.url, **options) as client:
+        return tf.fetch_blocks(SEQNOS, client=client, store=store, progress=False)
+
+
+# ── few requests ─────────────────────────────────────────────────────────────────────────────────
+
+
+def goal(fetched: tf.Blocks, limit: int) -> float:
+    rows = len(fetched.arrow("transactions")) + len(fetched.arrow("blocks"))
+    return 1.15 * rows / limit + 10
+
+
+@pytest.mark.parametrize("limit", [1000, 100, 20])
+def test_it_takes_few_requests(limit):
+    with WindowService(chain(), Troubles(max_limit=limit)) as service:
+        fetched = fetch(service)
+    assert digests(fetched) == one_by_one()[0]
+    assert service.requests <= goal(fetched, limit)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("seqnos", "transactions"), [(1000, 25), (2500, 8)])
+def test_long_ranges_take_few_requests(seqnos, transactions):
+    long = Chain.of(bodies(seqnos + 20, transactions))
+    with WindowService(long) as service, Client(service.url) as client:
+        wanted = range(FIRST + 10, FIRST + 10 + seqnos)
+        fetched = tf.fetch_blocks(wanted, client=client, store=None)
+    assert len(fetched.transactions) == seqnos * transactions
+    assert service.requests <= goal(fetched, 1000)
+
+
+def test_the_address_book_is_that_of_the_blocks_asked_for():
+    with WindowService(chain()) as service:
+        assert book(fetch(service)) == one_by_one()[1]
+
+
+def test_the_store_holds_the_same_with_the_same_proof(tmp_path):
+    with WindowService(chain()) as service:
+        fetched = fetch(service, tmp_path)
+    assert digests(fetched) == one_by_one()[0]
+    store = Store(tmp_path)
+    assert store.held() == (SEQNOS,)
+    proofs = {store.footer(file).proof for file in store.files("transactions").values()}
+    assert proofs == {"chain"}
+
+
+# ── the service's troubles ───────────────────────────────────────────────────────────────────────
+
+TROUBLES = {
+    "rows of one lt and of one second on several pages": {"max_limit": 3},
+    "pages that are too slow": {"slow_over": 60},
+    "lists that are cut short": {"max_limit": 60, "cut": 0.3},
+    "replicas that lag": {"max_limit": 60, "lag": 0.3, "behind": 30},
+    "all of it": {"max_limit": 60, "slow_over": 40, "cut": 0.15, "lag": 0.15},
+}
+
+
+@pytest.mark.parametrize("troubles", TROUBLES.values(), ids=TROUBLES)
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in SEEDS[1:])])
+def test_whatever_happens_the_same_comes(troubles, seed):
+    with WindowService(chain(), Troubles(seed=seed, **troubles)) as service:
+        assert digests(fetch(service)) == one_by_one()[0]
+    assert service.answered["transactions", 200]
+
+
+def test_pages_that_do_not_come_in_time_become_smaller():
+    troubles = Troubles(slow_over=100, silent=True)
+    with WindowService(chain(), troubles) as service, Client(service.url, timeout=0.3) as client:
+        fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
+        assert client.page_limit.rows <= 125
+    assert digests(fetched) == one_by_one()[0]
+
+
+@pytest.mark.parametrize("limit", [100, 7])
+def test_one_block_at_a_time_keeps_to_the_limit_as_well(limit):
+    troubles = Troubles(max_limit=limit, absent=("blocks", "transactions"))
+    with WindowService(chain(), troubles) as service:
+        assert digests(fetch(service)) == one_by_one()[0]
+
+
+@pytest.mark.parametrize(
+    "absent", [("blocks",), ("transactions",), ("blocks", "transactions")], ids=" and ".join
+)
+def test_a_service_without_the_operations_is_asked_block_by_block(absent):
+    with WindowService(chain(), Troubles(absent=absent)) as service:
+        assert digests(fetch(service)) == one_by_one()[0]
+    unknown = [count for (name, status), count in service.answered.items() if status == 500]
+    assert sum(unknown) <= 16, "it is not tried again and again"
+
+
+def without(condition) -> Chain:
+    """Take rows out of a chain, which the service then never shows through windows."""
+    made = Chain.of(bodies())
+    made.blocks = [row for row in made.blocks if not condition(row)]
+    made.transactions = [row for row in made.transactions if not condition(row)]
+    made.utimes = [int(row["gen_utime"]) for row in made.blocks]
+    made.lts = [int(row["lt"]) for row in made.transactions]
+    return made
+
+
+HIT = FIRST + 77
+
+
+@pytest.mark.parametrize("kind", ["blocks", "transactions"])
+def test_what_windows_never_show_is_read_by_itself(kind):
+    def hidden(row):
+        ref = row.get("masterchain_block_ref", {"seqno": row.get("mc_block_seqno")})
+        return ref["seqno"] == HIT and ("gen_utime" in row) == (kind == "blocks")
+
+    with WindowService(without(hidden)) as service:
+        assert digests(fetch(service)) == one_by_one()[0]
+    assert service.answered["masterchainBlockShards", 200] < 20
+
+
+def test_a_hole_is_named_and_the_rest_is_kept(tmp_path):
+    def hidden(row):
+        ref = row.get("masterchain_block_ref", {"seqno": row.get("mc_block_seqno")})
+        return ref["seqno"] == HIT
+
+    made = without(hidden)
+    made.by_mc[HIT] = ([], [])
+    with WindowService(made) as service:
+        with pytest.raises(
+            tf.IncompleteError, match=f"masterchain block {HIT} .*does not have it"
+        ) as caught:
+            fetch(service, tmp_path, deadline=1)
+        assert caught.value.missing == (range(HIT, HIT + 1),)
+    assert sum(map(len, Store(tmp_path).held())) == len(SEQNOS) - 1
+
+
+def test_a_fetch_past_the_last_block_keeps_what_there_is(tmp_path):
+    wanted = range(FIRST + 130, FIRST + 160)
+    with WindowService(chain()) as service, Client(service.url) as client:
+        with pytest.raises(tf.RequestError, match=r"available yet|indexed yet") as caught:
+            tf.fetch_blocks(wanted, client=client, store=tmp_path)
+        assert caught.value.status == 404
+    assert Store(tmp_path).held() == (range(FIRST + 130, FIRST + 150),)
+
+
+# ── manners ──────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("answered", [0, 1, 4])
+def test_a_service_that_falls_silent_is_given_up_at_the_deadline(answered):
+    with WindowService(chain(), Troubles(max_limit=50)) as service:
+        reply, stall = service.otherwise, raw(end="stall")
+        service.otherwise = lambda handler: (
+            stall(handler) if service.requests >= answered else reply(handler)
+        )
+        start = time.monotonic()
+        with pytest.raises(tf.RequestError):
+            fetch(service, deadline=1.5)
+        assert time.monotonic() - start < 4
+
+
+def test_the_bar_counts_the_time_of_the_clock(capsys):
+    with WindowService(chain()) as service, Client(service.url, requests_per_second=5) as client:
+        start = time.monotonic()
+        tf.fetch_blocks(SEQNOS, client=client, store=None, progress=True)
+        assert client.statistics.seconds_paused <= time.monotonic() - start
+        assert client.statistics.seconds_paced >= client.statistics.seconds_paused
+    assert "paused" in capsys.readouterr().err
+
+
+# ── as fast as the quota allows ──────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize(("rate", "limit"), [(10, 60), (25, 30), (100, 6)])
+def test_the_rate_limit_is_used_and_kept(rate, limit):
+    troubles = Troubles(latency=0.1, max_limit=limit)
+    with apart(bodies(1000), troubles) as (url, seen):
+        with Client(url, requests_per_second=rate) as client:
+            tf.fetch_blocks(range(FIRST + 10, FIRST + 990), client=client, store=None)
+        times = sorted(seen())
+    seconds = times[-1] - times[0]
+    assert seconds > 10
+    fullest = max(sum(t < start + 1 for t in times[i:]) for i, start in enumerate(times))
+    # On their way two requests may come closer together: the service's threads wait for a turn too.
+    kept = (len(times) - 1) / seconds >= 0.95 * rate
+    assert (kept, fullest <= rate + 1) == (True, True), (
+        f"{(len(times) - 1) / seconds:.2f} requests a second, {fullest} in the fullest one"
+    )

@@ -1,0 +1,21 @@
+"""Cases that only `make test-slow` runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def slow(*values: object) -> list[object]:
+    """Return parameters that are marked as slow."""
+    return [pytest.param(value, marks=pytest.mark.slow) for value in values]
+
+
+def slow_after(count: int, values: Iterable[object]) -> list[object]:
+    """Return parameters of which all but the first `count` are marked as slow."""
+    listed = list(values)
+    return listed[:count] + slow(*listed[count:])
