@@ -55,8 +55,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = [str(error), *getattr(error, "__notes__", ())]
         sys.stderr.write(f"tonframes: {' '.join(' '.join(lines).split())}\n")
         return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("tonframes: interrupted; what is committed to the store stays there\n")
+    except KeyboardInterrupt as interrupt:
+        notes = getattr(interrupt, "__notes__", ["What is committed to the store stays there."])
+        sys.stderr.write(f"tonframes: interrupted. {' '.join(notes)}\n")
         return 130
     return 0
 
