@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import contextmanager
 from http import HTTPStatus
 from math import ceil, inf
 from typing import TYPE_CHECKING, TypeVar
@@ -393,6 +394,16 @@ class Client:
     def masterchain_info(self, parse: Callable[[bytes], T]) -> T:
         """Fetch the first and the last masterchain block that the service has."""
         return self._ask("masterchainInfo", {}, "", parse)
+
+    @contextmanager
+    def hurried(self, seconds: float) -> Iterator[None]:
+        """Let requests take no longer than this while the context lasts."""
+        before = self._retry.deadline
+        self._retry.deadline = min(seconds, before)
+        try:
+            yield
+        finally:
+            self._retry.deadline = before
 
     def wait(self, seconds: float) -> None:
         """Wait before the next request; raise a `RequestError` if the client is closed meanwhile.

@@ -50,6 +50,9 @@ OFTEN, FEWEST = 1.0, 8
 #: After this many seconds without a commit the service is asked for what the proof still needs.
 OLDEST = 5.0
 
+#: Seconds for a request after one has failed for good.
+HURRY = 1.0
+
 
 def fetch_blocks(
     seqnos: Seqnos,
@@ -131,7 +134,8 @@ def fetch_missing(
     """Fetch and commit what a store lacks; yield each part after its commit.
 
     However it ends, by an error, Ctrl-C or because the caller takes no more, it first commits what
-    is proven by what has come, without another request.
+    is proven by what has come, without another request. After an error it asks once more, and
+    briefly, for what the proof of the last masterchain blocks still needs.
 
     Raises
     ------
@@ -152,9 +156,12 @@ def fetch_missing(
                 for part in reading.rest():
                     _commit(store, part)
                 raise
-            except BaseException:
+            except BaseException as error:
                 with suppress(StoreError):
                     for part in reading.rest():
+                        _commit(store, part)
+                        yield part
+                    for part in reading.rescued() if isinstance(error, TonframesError) else ():
                         _commit(store, part)
                         yield part
                 raise
@@ -247,6 +254,12 @@ class _Reading:
             self._part.add(future.result())
         if proven := self._part.proven():
             yield proven
+            self._part.drop(proven)
+
+    def rescued(self) -> Iterator[Proven]:
+        """Prove the others that came before an error, if the service still answers, and soon."""
+        with suppress(TonframesError), self._client.hurried(HURRY):
+            yield from self._part.prove([])
 
     def _read(self, run: range) -> Generator[_Piece]:
         """Read masterchain blocks in order: through windows as far as the service allows it.
