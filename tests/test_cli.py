@@ -118,7 +118,7 @@ def test_follow_until_interrupted(url, tmp_path):
         assert process.wait(10) == 130
         assert (
             process.stderr.read()
-            == "tonframes: interrupted; what is committed to the store stays there\n"
+            == "tonframes: interrupted. What is committed to the store stays there.\n"
         )
     finally:
         process.kill()

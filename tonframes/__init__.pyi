@@ -52,7 +52,7 @@ from .plots import (
 )
 from .samples import sample
 from .service import serve
-from .store import read_accounts, read_blocks, read_transactions, upgrade_store
+from .store import ingest, read_accounts, read_blocks, read_transactions, upgrade_store
 from .synthetic import synthetic_blocks
 
 __version__: str
@@ -92,6 +92,7 @@ __all__ = [
     "gas_fee",
     "gas_outliers",
     "gas_summary",
+    "ingest",
     "opcode_name",
     "parse_account_states",
     "parse_accounts",

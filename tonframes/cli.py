@@ -59,8 +59,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         lines = [str(error), *getattr(error, "__notes__", ())]
         sys.stderr.write(f"tonframes: {' '.join(' '.join(lines).split())}\n")
         return 1
-    except KeyboardInterrupt:
-        sys.stderr.write("tonframes: interrupted; what is committed to the store stays there\n")
+    except KeyboardInterrupt as interrupt:
+        notes = getattr(interrupt, "__notes__", ["What is committed to the store stays there."])
+        sys.stderr.write(f"tonframes: interrupted. {' '.join(notes)}\n")
         return 130
     return 0
 
@@ -104,7 +105,8 @@ def _parser() -> argparse.ArgumentParser:
         "file",
         type=Path,
         metavar="FILE",
-        help="a UTF-8 text file of addresses in any form, separated by white space; - is stdin",
+        help="a UTF-8 text file of addresses in any form, separated by white space, with comments "
+        "from # to the end of a line; - is stdin",
     )
     accounts.add_argument("--no-boc", action="store_true", help="fetch without code and data")
     accounts.add_argument(
@@ -136,6 +138,23 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_service(follow)
     follow.set_defaults(run=_follow)
+
+    text = (
+        "Put JSON that you have saved into a store: answers with transactions, blocks or accounts, "
+        "or records of these, whole or one on each line. The rows are kept apart from those that "
+        "were fetched, because nobody has proven that nothing is missing among them."
+    )
+    ingest = commands.add_parser("ingest", help="Put saved JSON into a store.", description=text)
+    ingest.add_argument("files", nargs="+", metavar="FILE", help="a file of JSON; - is stdin")
+    ingest.add_argument(
+        "--store",
+        type=Path,
+        default=os.environ.get("TONFRAMES_STORE"),
+        required="TONFRAMES_STORE" not in os.environ,
+        metavar="DIR",
+        help="the store (default: TONFRAMES_STORE)",
+    )
+    ingest.set_defaults(run=_ingest)
 
     text = "Print dtype, unit, meaning and API path of each column of a table."
     table = commands.add_parser("describe", help=text, description=text)
@@ -309,15 +328,23 @@ def _fetch_accounts(options: argparse.Namespace) -> None:
     print(_card(accounts))
 
 
+def _ingest(options: argparse.Namespace) -> None:
+    files = [sys.stdin.buffer if file == "-" else Path(file) for file in options.files]
+    added = tf.ingest(files, store=options.store)
+    rows = ", ".join(f"{count:,} {name}" for name, count in added.items())
+    print(f"ingested into {options.store}, unproven: {rows or 'nothing new'}")
+
+
 def _addresses(file: Path) -> Iterator[str]:
     """Read addresses. An error names the line of a wrong one."""
     try:
         text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
     except UnicodeDecodeError as error:
         raise ValueError(f"{file} is not UTF-8: {error}") from None
-    if not text.strip("\ufeff \t\r\n"):
+    lines = [line.partition("#")[0] for line in text.removeprefix("\ufeff").splitlines()]
+    if not "".join(lines).strip():
         raise ValueError(f"{file} contains no address")
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), start=1):
+    for number, line in enumerate(lines, start=1):
         for address in line.split():
             try:
                 yield tf.to_raw(address)

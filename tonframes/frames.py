@@ -51,9 +51,14 @@ class Blocks(TableSet):
         source: str = "JSON",
         proof: str | None = None,
         seqnos: tuple[range, ...] | None = None,
+        unproven: tuple[range, ...] = (),
+        note: str | None = None,
     ) -> None:
         super().__init__(tables, extra=extra, source=source, proof=proof)
         self._seqnos = seqnos
+        self._note = note
+        self.unproven = unproven
+        """Masterchain seqnos of ingested rows: some of their rows may be missing."""
 
     @property
     def transactions(self) -> pd.DataFrame:
@@ -108,10 +113,21 @@ class Blocks(TableSet):
         members["address_book"] = encode.encode_entries(self.arrow("address_book"))
         return encode.encode_answer(members, self.extra)
 
+    def _about(self) -> dict[str, Any]:
+        seqnos = [[run.start, run.stop] for run in self.seqnos]
+        unproven = [[run.start, run.stop] for run in self.unproven]
+        return super()._about() | {"seqnos": seqnos, "unproven": unproven}
+
+    def _facts(self) -> list[tuple[str, str]]:
+        facts = super()._facts()
+        if self.unproven:
+            facts.append(("unproven", f"masterchain blocks {_spelt(self.unproven)}: ingested"))
+        if self._note:
+            facts.append(("note", self._note))
+        return facts
+
     def _title(self) -> str:
-        seqnos = self.seqnos
-        more = f" and {len(seqnos) - _NAMED:,} more ranges" if len(seqnos) > _NAMED else ""
-        return f"masterchain blocks {spell(seqnos[:_NAMED]) or '(none)'}{more}"
+        return f"masterchain blocks {_spelt(self.seqnos)}"
 
 
 class Accounts(TableSet):
@@ -211,3 +227,9 @@ class Transactions(Blocks):
 
     def _nobody(self) -> str:
         return "unknown" if len(self.accounts) == 1 else f"{len(self.unknown):,} of them unknown"
+
+
+def _spelt(seqnos: tuple[range, ...]) -> str:
+    """Return the first ranges of seqnos as text."""
+    more = f" and {len(seqnos) - _NAMED:,} more ranges" if len(seqnos) > _NAMED else ""
+    return (spell(seqnos[:_NAMED]) or "(none)") + more

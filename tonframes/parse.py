@@ -51,7 +51,7 @@ def parse_blocks(document: Json) -> Blocks:
     Traceback (most recent call last):
     tonframes.errors.DecodeError: $: expected an object with "transactions" or "blocks", found ...
     """
-    page = pages.read(schema.BLOCKS_ANSWER, _bytes(document))
+    page = pages.read(schema.BLOCKS_ANSWER, json_bytes(document))
     return Blocks(pages.blocks_tables([page]), extra=pages.answer_extra([page]))
 
 
@@ -78,7 +78,7 @@ def parse_accounts(document: Json) -> Accounts:
     >>> parse_accounts({"accounts": [{"address": "0:00", "balance": "7"}]}).accounts.balance[0]
     np.int64(7)
     """
-    page = pages.read(schema.ACCOUNTS_ANSWER, _bytes(document))
+    page = pages.read(schema.ACCOUNTS_ANSWER, json_bytes(document))
     return Accounts(pages.accounts_tables([page]), extra=pages.answer_extra([page]))
 
 
@@ -167,7 +167,7 @@ def _document(name: str, records: Iterable[Json], entries: Mapping[str, Any]) ->
         )
     rows = [_record(record, f"$.{name}[{i}]") for i, record in enumerate(records)]
     maps = [
-        b',"%b":%b' % (key.encode(), _bytes(dict(entry), f"$.{key}"))
+        b',"%b":%b' % (key.encode(), json_bytes(dict(entry), f"$.{key}"))
         for key, entry in entries.items()
         if entry is not None
     ]
@@ -176,14 +176,14 @@ def _document(name: str, records: Iterable[Json], entries: Mapping[str, Any]) ->
 
 def _record(record: Json, path: str) -> bytes:
     """Return a record as bytes, and check that it is JSON by itself."""
-    token = _bytes(record, path)
+    token = json_bytes(record, path)
     try:
         return bytes(msgspec.json.decode(token, type=msgspec.Raw))
     except REFUSALS as malformed:
         raise DecodeError(path, "JSON", f"{shorten(token)} ({malformed})") from None
 
 
-def _bytes(document: Json, path: str = "$") -> bytes:
+def json_bytes(document: Json, path: str = "$") -> bytes:
     """Return JSON as bytes. Parsed JSON is written exactly, or raises an error."""
     if isinstance(document, bytes | bytearray | memoryview):
         return bytes(document)

@@ -118,6 +118,18 @@ def subtract(runs: Iterable[range], taken: Iterable[range]) -> tuple[range, ...]
     return tuple(run for run in rest if run)
 
 
+def intersection(runs: Iterable[range], others: Iterable[range]) -> tuple[range, ...]:
+    """Return what two sets of ranges have in common, in order.
+
+    Examples
+    --------
+    >>> intersection([range(0, 10)], [range(2, 4), range(8, 20)])
+    (range(2, 4), range(8, 10))
+    """
+    runs = joined(runs)
+    return subtract(runs, subtract(runs, others))
+
+
 def aligned(run: range) -> Iterator[range]:
     """Cut a range at the multiples of `SPAN`.
 

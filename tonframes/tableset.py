@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from tonframes.wire.kinds import Dialect
 
 DtypeBackend = Literal["tonframes", "pyarrow"]
+
+#: The key of the metadata in files that `write` makes, with what the rows do not tell.
+WRITTEN = b"tonframes"
 
 #: How many rows a notebook shows of a table, and which columns.
 SHOWN = 5
@@ -145,6 +149,7 @@ class TableSet(ABC):
     def write(self, path: str | PathLike[str]) -> None:
         """Write one Parquet file per table into a folder, for other programs.
 
+        `read_blocks` opens such a folder of `Blocks`. For a single table,
         `pandas.read_parquet(path / "transactions.parquet")` returns the same frame with the same
         dtypes. The folder is not a store: `fetch_blocks(..., store=path)` makes one.
 
@@ -158,7 +163,14 @@ class TableSet(ABC):
             raise ValueError(f"{folder} is a store: write into another folder")
         folder.mkdir(parents=True, exist_ok=True)
         for name in self._tables:
-            pq.write_table(self.arrow(name), folder / f"{name}.parquet", compression="zstd")
+            rows = self.arrow(name)
+            metadata = {**(rows.schema.metadata or {}), WRITTEN: json.dumps(self._about()).encode()}
+            rows = rows.replace_schema_metadata(metadata)
+            pq.write_table(rows, folder / f"{name}.parquet", compression="zstd")
+
+    def _about(self) -> dict[str, Any]:
+        """Return what the rows do not tell, to be written with them."""
+        return {"schema": schema.VERSION, "proof": self._proven(), "extra": self.extra}
 
     # ── for display ──────────────────────────────────────────────────────────────────────────
 
@@ -209,10 +221,15 @@ class TableSet(ABC):
         services = dict.fromkeys(s for glance in glances.values() for s in glance.services)
         facts.append(("from", self.source))
         facts += [("service", ", ".join(services))] if services else []
-        proofs = dict.fromkeys(proof for glance in glances.values() for proof in glance.proofs)
-        if proof := self._proof or ", ".join(proofs):
+        if proof := self._proven():
             facts.append(("proven", PROOFS.get(proof, proof)))
         return [*facts, ("memory", self._memory())]
+
+    def _proven(self) -> str | None:
+        """Return how it was proven that nothing is missing, if that is known."""
+        glances = self._glances.values()
+        proofs = dict.fromkeys(proof for glance in glances for proof in glance.proofs)
+        return self._proof or ", ".join(proofs) or None
 
     def _memory(self) -> str:
         tables = (table.nbytes for table in self._tables.values() if isinstance(table, pa.Table))

@@ -15,6 +15,7 @@ from pandas.testing import assert_frame_equal
 import tonframes as tf
 from tonframes.fetch import block as block_pages
 from tonframes.fetch import default_store
+from tonframes.fetch.blocks import fetch_missing
 from tonframes.fetch.windows import lacks_windows
 from tonframes.store import Store
 from tonframes.wire import pages, schema
@@ -340,11 +341,12 @@ def test_blocks_before_the_end_of_the_chain_are_kept(client, tmp_path):
     assert Store(tmp_path).held() == (range(FIRST + 110, FIRST + 120),)
 
 
-def test_a_part_is_committed_when_it_is_old(client, tmp_path, monkeypatch):
+def test_a_part_is_committed_when_it_is_old(client, monkeypatch):
+    monkeypatch.setattr("tonframes.fetch.blocks.FEWEST", 1)
     monkeypatch.setattr("tonframes.fetch.blocks.OLDEST", 0.0)
     lacks_windows(client)
-    tf.fetch_blocks(SEQNOS[:3], client=client, store=tmp_path)
-    assert len(Store(tmp_path).files("transactions")) == 3
+    parts = fetch_missing(client, None, (SEQNOS[:3],), progress=False)
+    assert [part.seqnos for part in parts] == [SEQNOS[i : i + 1] for i in range(3)]
 
 
 # ── offline, and which store ─────────────────────────────────────────────────────────────────────

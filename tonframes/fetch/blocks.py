@@ -10,7 +10,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from tonframes.errors import IncompleteError, MissingError, TonframesError
+from tonframes.errors import IncompleteError, MissingError, StoreError, TonframesError
 from tonframes.fetch.block import BlockPages, fetch_block
 from tonframes.fetch.network import claim
 from tonframes.fetch.progress import progress as shown
@@ -31,7 +31,7 @@ from tonframes.store import SPAN, Store, blocks_of, read_blocks
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
 
     from tonframes.client import Client
     from tonframes.fetch.progress import Progress
@@ -42,8 +42,13 @@ WORKERS, AHEAD = 4, 8
 #: A part is committed when it has this many transactions, to limit the memory.
 LARGEST = 20_000
 
-#: And this many seconds after its start, to limit the work that an interruption loses.
-OLDEST = 30.0
+#: What is proven is committed this many seconds after the last commit, if it may be this many
+#: masterchain blocks: with those that are fetched ahead, a process that is killed loses fewer than
+#: 20 masterchain blocks, or less than what came in 5 seconds.
+OFTEN, FEWEST = 1.0, 8
+
+#: After this many seconds without a commit the service is asked for what the proof still needs.
+OLDEST = 5.0
 
 #: Seconds for a request after one has failed for good.
 HURRY = 1.0
@@ -60,8 +65,8 @@ def fetch_blocks(
 
     Only what is proven to be complete is kept. If the service shows blocks, the proof is the chain
     of blocks of every shard; if it shows transactions only, the chain of transactions of every
-    account. After an error or an interruption, call it again with the same arguments: it continues
-    where it stopped.
+    account. What was proven is kept, whatever ends the call: an error, Ctrl-C, a lost network.
+    Called again with the same arguments, it continues there.
 
     Parameters
     ----------
@@ -115,8 +120,9 @@ def fetch_blocks(
         parts: list[Proven] = []
         try:
             for part in fetch_missing(online, target, wanted, progress=progress):
-                parts += [part] if target is None else []
-        except TonframesError as error:
+                if target is None and (not parts or part.seqnos.start >= parts[-1].seqnos.stop):
+                    parts.append(part)
+        except (TonframesError, KeyboardInterrupt) as error:
             _tell(error, target, wanted, parts, service)
             raise
         return _blocks(target, wanted, parts, service)
@@ -127,6 +133,10 @@ def fetch_missing(
 ) -> Iterator[Proven]:
     """Fetch and commit what a store lacks; yield each part after its commit.
 
+    However it ends, by an error, Ctrl-C or because the caller takes no more, it first commits what
+    is proven by what has come, without another request. After an error it asks once more, and
+    briefly, for what the proof of the last masterchain blocks still needs.
+
     Raises
     ------
     IncompleteError
@@ -135,110 +145,172 @@ def fetch_missing(
     missing = wanted if store is None else store.gaps(wanted)
     failures: list[IncompleteError] = []
     with shown(sum(map(len, missing)), "masterchain blocks", show=progress) as bar:
+        counted = _Counted(client, bar)
         for run in missing:
-            for part in _fetch_run(client, run, bar, failures):
-                if store is not None:
-                    store.write_blocks(part.tables, [part.seqnos], proof=part.proof)
-                yield part
+            reading = _Reading(client, run, counted, failures)
+            try:
+                for part in reading.parts():
+                    _commit(store, part)
+                    yield part
+            except GeneratorExit:
+                for part in reading.rest():
+                    _commit(store, part)
+                raise
+            except BaseException as error:
+                with suppress(StoreError):
+                    for part in reading.rest():
+                        _commit(store, part)
+                        yield part
+                    for part in reading.rescued() if isinstance(error, TonframesError) else ():
+                        _commit(store, part)
+                        yield part
+                raise
+            finally:
+                if store is not None and (len(run) > 1 or run.stop % SPAN == 0):
+                    with suppress(StoreError):
+                        store.merge(run)
     if failures:
         unproven = joined(run for error in failures for run in error.missing)
         more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
         raise IncompleteError(f"{failures[0]}{more}", missing=unproven)
 
 
-def _fetch_run(
-    client: Client, run: range, bar: Progress, failures: list[IncompleteError]
-) -> Iterator[Proven]:
-    part = Unproven(client, run.start)
-    done = 0
-    pieces = _pieces(client, run)
-    while True:
-        try:
-            piece = next(pieces, None)
-        except TonframesError:
-            yield from _rescued(part)
-            raise
-        if piece is None:
-            break
-        if isinstance(piece, IncompleteError):
-            failures.append(piece)
-            yield from part.prove(failures)
-            part = Unproven(client, piece.missing[-1].stop)
-            continue
-        if isinstance(piece, Stretch):
-            part.add_stretch(piece)
-            seqnos = piece.seqnos
-        else:
-            part.add(piece)
-            seqnos = range(piece.seqno, piece.seqno + 1)
-        done += piece.transactions
-        statistics = client.statistics
-        bar.advance(
-            len(seqnos),
-            transactions=done,
+def _commit(store: Store | None, part: Proven) -> None:
+    if store is not None:
+        store.write_blocks(part.tables, [part.seqnos], proof=part.proof)
+
+
+class _Counted:
+    """Tells a progress bar what has come."""
+
+    def __init__(self, client: Client, bar: Progress) -> None:
+        self._client, self._bar = client, bar
+        self._transactions = 0
+
+    def add(self, blocks: int, transactions: int) -> None:
+        self._transactions += transactions
+        statistics = self._client.statistics
+        self._bar.advance(
+            blocks,
+            transactions=self._transactions,
             retries=statistics.retries,
             paused=f"{statistics.seconds_paused:.0f} s",
         )
-        old = time.monotonic() - part.began >= OLDEST
-        if seqnos.stop % SPAN == 0 or part.transactions >= LARGEST or old:
-            yield from part.prove(failures)
-            part = Unproven(client, seqnos.stop, part.after)
-    yield from part.prove(failures)
-
-
-def _rescued(part: Unproven) -> Iterator[Proven]:
-    """Prove what came before an error, if the service still answers that much, and soon."""
-    with suppress(TonframesError), part.client.hurried(HURRY):
-        yield from part.prove([])
 
 
 _Piece = Stretch | BlockPages | IncompleteError
-
-
-def _pieces(client: Client, run: range) -> Iterator[_Piece]:
-    """Read masterchain blocks in order: through windows as far as the service allows it.
-
-    Where a window does not show what there must be, the masterchain blocks that are next are read
-    one at a time, more of them each time that this happens again.
-    """
-    alone = 0
-    while run:
-        if len(run) > 1 and knows_windows(client):
-            for stretch in read_windows(client, run):
-                run = range(stretch.seqnos.stop, run.stop)
-                alone = 0
-                yield stretch
-        alone = min(SPAN, max(1, 2 * alone)) if knows_windows(client) else len(run)
-        for seqno, future in _ahead(client, run[:alone]):
-            try:
-                yield future.result()
-            except IncompleteError as error:
-                yield error
-            run = range(seqno + 1, run.stop)
-
-
 _Task = tuple[int, "Future[BlockPages]"]
 
 
-def _ahead(client: Client, seqnos: range) -> Iterator[tuple[int, Future[BlockPages]]]:
+class _Reading:
+    """Consecutive masterchain blocks that are being fetched and proven."""
+
+    def __init__(
+        self, client: Client, run: range, counted: _Counted, failures: list[IncompleteError]
+    ) -> None:
+        self._client = client
+        self._counted = counted
+        self._failures = failures
+        self._part = Unproven(client, run.start)
+        self._ahead: deque[_Task] = deque()
+        self._pieces = self._read(run)
+
+    def parts(self) -> Iterator[Proven]:
+        """Yield what is proven. A part may be forgotten when the next one is asked for."""
+        for piece in self._pieces:
+            if isinstance(piece, IncompleteError):
+                self._failures.append(piece)
+                yield from self._part.prove(self._failures)
+                self._part = Unproven(self._client, piece.missing[-1].stop)
+                continue
+            part, before = self._part, len(self._part.seqnos)
+            if isinstance(piece, Stretch):
+                part.add_stretch(piece)
+            else:
+                part.add(piece)
+            self._counted.add(len(part.seqnos) - before, piece.transactions)
+            part.begin()
+            many, now = len(part.seqnos) >= FEWEST, time.monotonic()
+            if (
+                part.seqnos.stop % SPAN == 0
+                or part.transactions >= LARGEST
+                or (many and now - part.began >= OLDEST)
+            ):
+                yield from part.prove(self._failures)
+                self._part = Unproven(self._client, part.seqnos.stop, part.after)
+            elif many and now - part.tried >= OFTEN and (proven := part.proven()):
+                yield proven
+                part.drop(proven)
+        yield from self._part.prove(self._failures)
+
+    def rest(self) -> Iterator[Proven]:
+        """Yield what is proven by what has come, without another request."""
+        self._pieces.close()
+        for seqno, future in self._ahead:
+            if seqno < self._part.seqnos.stop:
+                continue
+            if not future.done() or future.cancelled() or future.exception():
+                break
+            self._part.add(future.result())
+        if proven := self._part.proven():
+            yield proven
+            self._part.drop(proven)
+
+    def rescued(self) -> Iterator[Proven]:
+        """Prove the others that came before an error, if the service still answers, and soon."""
+        with suppress(TonframesError), self._client.hurried(HURRY):
+            yield from self._part.prove([])
+
+    def _read(self, run: range) -> Generator[_Piece]:
+        """Read masterchain blocks in order: through windows as far as the service allows it.
+
+        Where a window does not show what there must be, the masterchain blocks that are next are
+        read one at a time, more of them each time that this happens again.
+        """
+        client, alone = self._client, 0
+        while run:
+            if len(run) > 1 and knows_windows(client):
+                for stretch in read_windows(client, run):
+                    run = range(stretch.seqnos.stop, run.stop)
+                    alone = 0
+                    yield stretch
+            alone = min(SPAN, max(1, 2 * alone)) if knows_windows(client) else len(run)
+            for seqno, future in _ahead(client, run[:alone], self._ahead):
+                try:
+                    yield future.result()
+                except IncompleteError as error:
+                    yield error
+                run = range(seqno + 1, run.stop)
+
+
+def _ahead(
+    client: Client, seqnos: range, waiting: deque[_Task]
+) -> Iterator[tuple[int, Future[BlockPages]]]:
     """Fetch masterchain blocks in threads, and yield them in order.
 
     So one block is decoded, which holds the interpreter lock, while others are downloaded. Unlike
     those of an executor, the threads are daemons: an interrupted fetch, or the end of the program,
     does not wait for open requests.
+
+    Parameters
+    ----------
+    waiting
+        Takes the blocks that are not processed yet. After an interruption it has what has come.
     """
     tasks: SimpleQueue[_Task | None] = SimpleQueue()
     for _ in range(min(WORKERS, len(seqnos))):
         Thread(target=_work, args=(client, tasks), name="tonframes", daemon=True).start()
-    waiting: deque[_Task] = deque()
+    waiting.clear()
     try:
         for seqno in seqnos:
             waiting.append((seqno, Future()))
             tasks.put(waiting[-1])
             if len(waiting) == AHEAD:
-                yield waiting.popleft()
+                yield waiting[0]
+                waiting.popleft()
         while waiting:
-            yield waiting.popleft()
+            yield waiting[0]
+            waiting.popleft()
     finally:
         for _, future in waiting:
             future.cancel()
@@ -268,7 +340,7 @@ def _blocks(
 
 
 def _tell(
-    error: TonframesError,
+    error: TonframesError | KeyboardInterrupt,
     store: Store | None,
     wanted: tuple[range, ...],
     parts: list[Proven],
@@ -276,15 +348,26 @@ def _tell(
 ) -> None:
     """Add to an error what was fetched or is held, what is missing, and how to continue."""
     held = joined(part.seqnos for part in parts) if store is None else store.held()
-    error.missing = subtract(wanted, held)
-    there = subtract(wanted, error.missing)
-    if there:
-        error.partial = _blocks(store, there, parts, service)
-    more = "and `error.partial`" if store is None else f"with store={str(store.path)!r}"
-    error.add_note(
-        f"{sum(map(len, there))} of {sum(map(len, wanted))} masterchain blocks are available; "
-        f"missing: {spell(error.missing)}. To continue, call fetch_blocks again {more}."
-    )
+    missing = subtract(wanted, held)
+    there = subtract(wanted, missing)
+    if isinstance(error, TonframesError):
+        error.missing = missing
+        if there:
+            error.partial = _blocks(store, there, parts, service)
+    kept, count = sum(map(len, there)), sum(map(len, wanted))
+    if store is not None:
+        text = (
+            f"{kept} of {count} masterchain blocks are kept; missing: {spell(missing)}. To "
+            f"continue, call fetch_blocks again with store={str(store.path)!r}."
+        )
+    elif isinstance(error, TonframesError):
+        text = (
+            f"{kept} of {count} masterchain blocks are in `error.partial`; missing: "
+            f"{spell(missing)}. To continue, call fetch_blocks again for these."
+        )
+    else:
+        text = "Without a store nothing is kept; with store= an interrupted fetch continues."
+    error.add_note(text)
 
 
 def _held(store: Store | None, wanted: tuple[range, ...]) -> Blocks:

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tonframes.errors import DecodeError, RequestError, shorten
+from tonframes.store import NETWORKS
 
 if TYPE_CHECKING:
     from tonframes.client import Client
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
 
 #: Repetitions of a 404 for `masterchainInfo`, and the seconds between them.
 REPEATED, PAUSE = 2, 0.2
-
-_NETWORKS = {-239: "mainnet", -3: "testnet"}
 
 
 class MasterchainBlock(msgspec.Struct):
@@ -97,4 +96,4 @@ def _network(client: Client, store: Store) -> str:
             raise
     if network is None:
         return str(urlsplit(client.base_url).hostname)
-    return _NETWORKS.get(network, str(network))
+    return NETWORKS.get(network, str(network))

@@ -60,6 +60,9 @@ class Shard(NamedTuple):
         return self.workchain == other.workchain and near
 
 
+#: The columns by which `unlinked` finds gaps.
+LINKED = ["account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "mc_block_seqno"]
+
 #: The tips: seqno of the last block of each shard as of a masterchain block.
 Tips = dict[Shard, int]
 
@@ -216,8 +219,7 @@ def unlinked(transactions: pa.Table) -> list[range]:
     For each gap, the masterchain seqnos from the transaction before it to the one after it. The
     missing transaction is in one of these masterchain blocks.
     """
-    columns = ["account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "mc_block_seqno"]
-    rows = transactions.select(columns).sort_by([("account", "ascending"), ("lt", "ascending")])
+    rows = transactions.select(LINKED).sort_by([("account", "ascending"), ("lt", "ascending")])
     rows = rows.combine_chunks()
     this, last = rows.slice(1), rows.slice(0, max(0, len(rows) - 1))
     follows = pc.and_(

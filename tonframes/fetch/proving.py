@@ -8,10 +8,14 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from tonframes.errors import IncompleteError, RequestError
 from tonframes.fetch.block import ATTEMPTS, BlockPages, fetch_block, fetch_state, wait_before
 from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proof import (
+    LINKED,
     BrokenError,
     Link,
     Shard,
@@ -21,7 +25,7 @@ from tonframes.fetch.proof import (
     unfollowed,
     unlinked,
 )
-from tonframes.seqnos import spell, subtract
+from tonframes.seqnos import SPAN, spell, subtract
 from tonframes.store import within
 from tonframes.wire import pages
 from tonframes.wire.tables import concat, in_order, stamped
@@ -37,6 +41,10 @@ FEWER_ATTEMPTS = 3
 
 #: Transactions that are decoded together; smaller batches take longer.
 BATCH = 1000
+
+
+#: The proof where there is nothing to compare the first block with.
+_BUT_FIRST = "chain, but for the first block"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,21 +89,29 @@ class Unproven:
     def __init__(self, client: Client, start: int, before: Tips | None = None) -> None:
         self.client = client
         self._start = self._stop = start
-        self._before = before
+        # The first block to check, the tips before it, and the name of the proof.
+        self._origin = None if before is None else _Origin(start, before)
         self._links: dict[int, list[Link] | None] = {}
         self._stretch: Stretch | None = None  # what came last, if it ends the part
         self._undecoded: list[BlockPages] = []
         self._batches: list[Tables] = []
         self._proof = ""
-        self.began = time.monotonic()
+        self._tips: dict[int, Tips] = {}  # before a seqno, as far as the chains are whole
+        self._last: pa.Table | None = None  # each account's last transaction, of those given away
+        self.began = self.tried = time.monotonic()
         self.transactions = 0
         self.after: Tips | None = None
 
+    @property
+    def seqnos(self) -> range:
+        """The masterchain blocks."""
+        return range(self._start, self._stop)
+
     def add(self, fetched: BlockPages) -> None:
         """Add the next masterchain block."""
-        self._stop = fetched.seqno + 1
-        self._stretch = None
         self._append(fetched)
+        self._stretch = None
+        self._stop = fetched.seqno + 1  # after an interruption, what lies before this is there
         self.transactions += fetched.transactions
         if sum(one.transactions for one in self._undecoded) >= BATCH:
             self._decode()
@@ -103,13 +119,26 @@ class Unproven:
     def add_stretch(self, stretch: Stretch) -> None:
         """Add the masterchain blocks that are next."""
         self._decode()
-        if self._start == self._stop and self._before is None:
-            self._before = stretch.before
-        self._stop = stretch.seqnos.stop
+        if self._start == self._stop and self._origin is None and stretch.before is not None:
+            self._origin = _Origin(self._start, stretch.before)
+        tables = stamped(stretch.tables, datetime.now(UTC))
         self._links |= stretch.links
-        self._batches.append(stamped(stretch.tables, datetime.now(UTC)))
+        self._batches = [*self._batches, tables]
         self._stretch = stretch
+        self._stop = stretch.seqnos.stop
         self.transactions += stretch.transactions
+
+    def begin(self) -> None:
+        """Ask for the last blocks of all shards before the first block, if they are not known.
+
+        With them, what has come can be proven at any moment, see `proven`.
+        """
+        if self._origin is None and self._links.get(self._start) is not None:
+            try:
+                self._origin = self._start_of_chain()
+            except RequestError as error:  # they are asked for again when all is to be proven
+                if error.status != HTTPStatus.NOT_FOUND:
+                    raise
 
     def _append(self, fetched: BlockPages) -> None:
         self._links[fetched.seqno] = None if fetched.links is None else list(fetched.links)
@@ -118,17 +147,119 @@ class Unproven:
     def _decode(self) -> None:
         if self._undecoded:
             read = [page for fetched in self._undecoded for page in fetched.pages]
-            self._batches.append(stamped(pages.blocks_tables(read), datetime.now(UTC)))
+            tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
+            # Nothing is called between these: an interruption comes before or after both.
+            self._batches = [*self._batches, tables]
             self._undecoded = []
 
     def _replace(self, seqnos: range) -> None:
         """Fetch some of the masterchain blocks again."""
         fresh = [fetch_block(self.client, seqno) for seqno in seqnos]
         self._decode()
-        others = subtract([range(self._start, self._stop)], [seqnos])
+        others = subtract([self.seqnos], [seqnos])
+        for seqno in seqnos:
+            del self._links[seqno]
         self._batches = [_rows_of(batch, others) for batch in self._batches]
         for fetched in fresh:
             self._append(fetched)
+
+    # ── what is proven by what has come ──────────────────────────────────────────────────────────
+
+    def proven(self) -> Proven | None:
+        """Return the first masterchain blocks, as far as what has come proves them.
+
+        It asks nothing of the service. The blocks stay here until they are given to `drop`.
+        """
+        self.tried = time.monotonic()
+        if self._start == self._stop:
+            return None
+        self._decode()
+        tables = concat(self._batches)
+        stop, proof = self._provable(tables)
+        run = range(self._start, stop)
+        if not run:
+            return None
+        rows = in_order(_rows_of(tables, (run,)))
+        counted = sum(link.transactions for seqno in run for link in self._links[seqno] or ())
+        if proof != "links" and counted != len(rows["transactions"]):
+            return None  # an interruption came while rows were replaced
+        book = rows["address_book"]
+        rows["address_book"] = book.filter(pc.is_in(book["address"], value_set=_named(rows)))
+        return Proven(run, rows, proof)
+
+    def drop(self, proven: Proven) -> None:
+        """Forget the first masterchain blocks, which `proven` has returned."""
+        stop = proven.seqnos.stop
+        rest, dropped = (range(stop, self._stop),), proven.tables["address_book"]["address"]
+        batches = [_rows_of(batch, rest) for batch in self._batches]
+        for batch in batches:
+            book = batch["address_book"]
+            known = pc.is_in(book["address"], value_set=dropped.combine_chunks())
+            batch["address_book"] = book.filter(pc.invert(known))
+        links = {seqno: self._links[seqno] for seqno in rest[0]}
+        last = self._last_transactions(proven) if proven.proof == "links" else None
+        origin = _Origin(stop, self._tips[stop]) if stop in self._tips else None
+        # Nothing is called between these: an interruption comes before or after all.
+        self._batches = batches
+        self._links = links
+        self._last = last
+        self._origin = origin
+        self._start = stop
+        self.transactions = sum(len(batch["transactions"]) for batch in batches)
+        self.began = time.monotonic()
+
+    def _provable(self, tables: Tables) -> tuple[int, str]:
+        """Return the seqno before which all is proven, and by what."""
+        shown = [links is not None for links in self._links.values()]
+        if not any(shown):
+            gaps = self._gaps(tables)
+            return min([self._stop, *(gap.start for gap in gaps)]), "links"
+        if self._origin is None:
+            return self._start, ""
+        self._follow(self._origin)
+        stretch, last = self._stretch, self._tips.get(self._stop)
+        if last is not None and (last == self.after or (stretch and last == stretch.after)):
+            return self._stop, self._origin.proof
+        followed = {
+            parent for link in (stretch.later() if stretch else ()) for parent in link.parents
+        }
+        for seqno in reversed(range(self._start + 1, self._stop + 1)):
+            if seqno in self._tips and self._tips[seqno].items() <= followed:
+                return seqno, self._origin.proof
+            followed.update(p for link in self._links.get(seqno - 1) or () for p in link.parents)
+        return self._start, ""
+
+    def _follow(self, origin: _Origin) -> None:
+        """Follow the chains of all shards as far as they are whole."""
+        tips = origin.tips
+        self._tips = {origin.seqno: tips}
+        for seqno in range(origin.seqno, self._stop):
+            links = self._links.get(seqno)
+            if links is None:
+                return
+            try:
+                tips = advance(tips, links)
+            except BrokenError:
+                return
+            self._tips[seqno + 1] = tips
+
+    def _gaps(self, tables: Tables) -> list[range]:
+        """Find gaps between the transactions of each account, those given away included."""
+        rows = tables["transactions"].select(LINKED)
+        gaps = unlinked(rows if self._last is None else pa.concat_tables([self._last, rows]))
+        return [range(max(gap.start, self._start), gap.stop) for gap in gaps]
+
+    def _last_transactions(self, proven: Proven) -> pa.Table | None:
+        """Return the last transaction of each account; none at the end of a file of the store."""
+        if proven.seqnos.stop % SPAN == 0:
+            return None
+        rows = proven.tables["transactions"].select(LINKED)
+        if self._last is not None:
+            rows = pa.concat_tables([self._last, rows])
+        last = {account: i for i, account in enumerate(rows["account"].to_pylist())}
+        return rows.take(pa.array(last.values(), pa.int64()))
+
+    # ── what is not proven yet ───────────────────────────────────────────────────────────────────
 
     def prove(
         self, failures: list[IncompleteError], *, attempts: int = ATTEMPTS
@@ -142,7 +273,7 @@ class Unproven:
             if fault is None:
                 self._decode()
                 tables = in_order(concat(self._batches))
-                yield Proven(range(self._start, self._stop), tables, self._proof)
+                yield Proven(self.seqnos, tables, self._proof)
                 return
             wait_before(self.client, attempt)
             try:
@@ -180,7 +311,7 @@ class Unproven:
     def _find_fault(self) -> _Fault | None:
         """Return the first fault that shows something is missing; None if the blocks are proven."""
         unshown = [seqno for seqno, links in self._links.items() if links is None]
-        if unshown and (self._before or len(unshown) < len(self._links)):
+        if unshown and (self._origin or len(unshown) < len(self._links)):
             # A service that shows blocks shows them for every masterchain block.
             return _Fault(
                 "its blocks are not shown, those of others are", range(unshown[0], unshown[0] + 1)
@@ -188,18 +319,20 @@ class Unproven:
         if unshown:
             self._proof = "links"
             self._decode()
-            gaps = unlinked(concat(self._batches)["transactions"])
+            gaps = self._gaps(concat(self._batches))
             reason = "the transactions of an account do not follow one another"
             return _Fault(reason, gaps[0]) if gaps else None
         self._proof = "chain"
         seqno = self._start
         try:
-            start, tips = self._start_of_chain()
-            for seqno in range(start, self._stop):
+            if self._origin is None:
+                self._origin = self._start_of_chain()
+            self._proof, tips = self._origin.proof, self._origin.tips
+            for seqno in range(self._origin.seqno, self._stop):
                 tips = advance(tips, self._links[seqno] or ())
             self._close(tips)
         except BrokenError as broken:
-            self._before = self._stretch = None
+            self._origin = self._stretch = None
             return _Fault(str(broken), self._suspects(broken.shard, seqno))
         except RequestError as error:
             if error.status != HTTPStatus.NOT_FOUND:
@@ -221,24 +354,21 @@ class Unproven:
         elif stretch is None or unfollowed(tips, stretch.later()):
             compare(tips, fetch_state(self.client, self._stop - 1).tips)
 
-    def _start_of_chain(self) -> tuple[int, Tips]:
-        """Return the first block to prove, and the tips before it."""
+    def _start_of_chain(self) -> _Origin:
+        """Ask for the last blocks of all shards before the first block."""
         if self._start == 1:  # there is no block before it
-            self._proof = "chain, but for the first block"
-            return 2, fetch_state(self.client, 1).tips
-        if self._before is None:
-            try:
-                self._before = fetch_state(self.client, self._start - 1).tips
-            except RequestError as error:
-                if error.status != HTTPStatus.NOT_FOUND:
-                    raise
-                first = masterchain_info(self.client).first
-                if first is None or first.seqno != self._start:
-                    raise
-                # There is nothing to compare the service's first block with.
-                self._proof = "chain, but for the first block"
-                return self._start + 1, fetch_state(self.client, self._start).tips
-        return self._start, self._before
+            return _Origin(2, fetch_state(self.client, 1).tips, _BUT_FIRST)
+        try:
+            return _Origin(self._start, fetch_state(self.client, self._start - 1).tips)
+        except RequestError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            first = masterchain_info(self.client).first
+            if first is None or first.seqno != self._start:
+                raise
+            # There is nothing to compare the service's first block with.
+            tips = fetch_state(self.client, self._start).tips
+            return _Origin(self._start + 1, tips, _BUT_FIRST)
 
     def _suspects(self, shard: Shard, seqno: int) -> range:
         """Return the masterchain blocks that may lack the block of a shard missing at `seqno`.
@@ -249,6 +379,15 @@ class Unproven:
             if any(link.shard.overlaps(shard) for link in self._links[earlier] or ()):
                 return range(earlier, seqno + 1)
         return range(self._start, seqno + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Origin:
+    """The first masterchain block to check, the tips before it, and the name of the proof."""
+
+    seqno: int
+    tips: Tips
+    proof: str = "chain"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,3 +404,10 @@ def _rows_of(tables: Tables, seqnos: tuple[range, ...]) -> Tables:
         name: table if name == "address_book" else within(table, seqnos)
         for name, table in tables.items()
     }
+
+
+def _named(tables: Tables) -> pa.Array:
+    """Return the addresses that occur in transactions and messages."""
+    places = {"transactions": ["account"], "messages": ["source", "destination"]}
+    columns = [tables[name][column] for name, chosen in places.items() for column in chosen]
+    return pa.chunked_array([c for column in columns for c in column.chunks], pa.string()).unique()

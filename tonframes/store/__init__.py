@@ -10,6 +10,7 @@
       address_book/…  metadata/…
       account_transactions/20261121T094500.123456Z-….parquet   transactions of accounts
       account_messages/…  histories/…                     their messages, and the spans they cover
+      ingested/…                                          rows that are not proven; see `ingested`
       damaged/…                                           files that were set aside
       .lock                                               locked while something is written
 
@@ -31,6 +32,10 @@ The modules, from what users call down to bytes::
     history_views Transactions that read a store when they are asked for
     views         Blocks and Accounts that read a store when they are asked for
     upgrade       files of older versions are rewritten
+    ingest        JSON that somebody saved becomes rows that are not proven
+    unproven      views of ingested rows together with rows that are held
+    written       folders that `Blocks.write` has written, read again
+    ingested      the folder of ingested rows
     store         writing: more is committed, damaged files leave
     histories     transactions of accounts: which spans are held, and their rows
     reader        reading: which seqnos and snapshots are held, and their rows
@@ -47,7 +52,9 @@ from tonframes.seqnos import SPAN, aligned, subtract
 from tonframes.store.digest import digest, within
 from tonframes.store.histories import held_spans, transactions_in
 from tonframes.store.history_views import held_transactions, read_transactions
+from tonframes.store.ingest import ingest
 from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
+from tonframes.store.reader import NETWORKS
 from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
@@ -56,6 +63,7 @@ from tonframes.store.views import HeldRows, blocks_of, read_accounts, read_block
 __all__ = [
     "COLUMNS",
     "ENDS",
+    "NETWORKS",
     "SPAN",
     "Bound",
     "HeldRows",
@@ -70,6 +78,7 @@ __all__ = [
     "gaps_of",
     "held_spans",
     "held_transactions",
+    "ingest",
     "joined_spans",
     "new_rows",
     "read_accounts",

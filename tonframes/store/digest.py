@@ -53,11 +53,16 @@ def _characters(texts: pa.StringArray) -> memoryview:
     return memoryview(characters)[first:last]
 
 
-def within(rows: pa.Table, seqnos: Sequence[range]) -> pa.Table:
-    """Keep the rows whose mc_block_seqno lies in one of the ranges."""
+def inside(rows: pa.Table, seqnos: Sequence[range]) -> pa.ChunkedArray:
+    """Return whether the mc_block_seqno of each row lies in one of the ranges."""
     column = rows["mc_block_seqno"]
     mask = pa.chunked_array([pa.repeat(pa.scalar(False), len(rows))])
     for run in seqnos:
-        inside = pc.and_(pc.greater_equal(column, run.start), pc.less(column, run.stop))
-        mask = pc.or_(mask, inside)
-    return rows.filter(mask)
+        between = pc.and_(pc.greater_equal(column, run.start), pc.less(column, run.stop))
+        mask = pc.or_(mask, pc.fill_null(between, False))
+    return mask
+
+
+def within(rows: pa.Table, seqnos: Sequence[range]) -> pa.Table:
+    """Keep the rows whose mc_block_seqno lies in one of the ranges."""
+    return rows.filter(inside(rows, seqnos))

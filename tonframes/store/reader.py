@@ -6,8 +6,9 @@ import json
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,7 +21,7 @@ from tonframes.wire import schema
 from tonframes.wire.tables import latest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from os import PathLike
 
     from tonframes.wire.record import Table
@@ -32,8 +33,36 @@ _RANGE = re.compile(r"([0-9]{11})-([0-9]{11})\.parquet")
 _SNAPSHOT = re.compile(r"([0-9]{8}T[0-9]{6}\.[0-9]{6}Z)-[0-9a-f]{8}\.parquet")
 _LATEST = "9"
 
+#: The folder of files that are about to take the places of smaller ones; see `Store.merge`.
+MERGING = "merging"
+#: How often a folder is listed that changes meanwhile, or read of which files go meanwhile.
+_LISTINGS = 20
+
 #: The file in which a store says of which network it is.
 NETWORK = "network.json"
+
+#: Names of networks, by the `global_id` of their blocks.
+NETWORKS = {-239: "mainnet", -3: "testnet"}
+
+
+F = TypeVar("F", bound="Callable[..., Any]")
+
+
+def _again(read: F) -> F:
+    """Read again if files are gone because another process has merged them meanwhile."""
+
+    @wraps(read)
+    def patient(store: Reader, *args: Any, **options: Any) -> Any:
+        for _ in range(_LISTINGS):
+            before = store.files("transactions")
+            try:
+                return read(store, *args, **options)
+            except Damaged:
+                if store.files("transactions") == before:
+                    raise
+        return read(store, *args, **options)
+
+    return cast("F", patient)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +132,27 @@ class Reader:
     def files(self, name: str) -> dict[range, Path]:
         """List the files of a table by range, in order.
 
-        A range is held if it has a file of transactions, which is written last.
+        A range is held if it has a file of transactions, which is written last. While small files
+        are merged, the merged one counts instead of them.
         """
+        for _ in range(_LISTINGS):
+            changed = self._changed(name)
+            found, merged = self._ranges(name), self._ranges(f"{MERGING}/transactions")
+            of_merged = self._ranges(f"{MERGING}/{name}") if merged else {}
+            if self._changed(name) == changed:
+                break  # no other process has changed the folder meanwhile
+        if not merged:
+            return found
+        single = {
+            run: file
+            for run, file in found.items()
+            if run in merged or not any(run[0] in whole and run[-1] in whole for whole in merged)
+        }
+        here = single | {run: file for run, file in of_merged.items() if run in merged}
+        return dict(sorted(here.items(), key=lambda item: item[0].start))
+
+    def _ranges(self, name: str) -> dict[range, Path]:
+        """List the files in a folder by range, in order."""
         found = {}
         for file, match in self._listed(name, _RANGE):
             run = range(int(match[1]), int(match[2]))
@@ -112,6 +160,12 @@ class Reader:
                 raise _misnamed(file)
             found[run] = file
         return found
+
+    def _changed(self, name: str) -> int:
+        try:
+            return (self.path / name).stat().st_mtime_ns
+        except OSError:
+            return 0
 
     def held(self) -> tuple[range, ...]:
         """Return the masterchain seqnos that the store holds, as ranges."""
@@ -143,6 +197,7 @@ class Reader:
         wanted = joined(seqnos)
         return subtract(wanted, subtract(wanted, [run for run, _ in self._files(name, wanted)]))
 
+    @_again
     def read(
         self, name: str, seqnos: Iterable[range], columns: Sequence[str] | None = None
     ) -> pa.Table:
@@ -174,6 +229,7 @@ class Reader:
         ]
         return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
 
+    @_again
     def count(self, name: str, seqnos: Iterable[range]) -> int:
         """Count the rows that `read` would return.
 
@@ -189,6 +245,7 @@ class Reader:
                 total += file.footer().rows
         return total
 
+    @_again
     def head(
         self, name: str, seqnos: Iterable[range], rows: int, columns: Sequence[str]
     ) -> pa.Table:

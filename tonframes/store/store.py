@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes.atomic import TEMPORARY, sync
 from tonframes.errors import StoreError, warn
-from tonframes.seqnos import aligned, joined, meeting
+from tonframes.seqnos import SPAN, aligned, joined, meeting
 from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest, within
 from tonframes.store.files import (
@@ -30,14 +32,12 @@ from tonframes.store.files import (
     writing,
 )
 from tonframes.store.locks import locked
-from tonframes.store.reader import MOMENT, NETWORK, Reader, StoreInfo
+from tonframes.store.reader import MERGING, MOMENT, NETWORK, Reader, StoreInfo
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
-
-    import pyarrow as pa
 
     from tonframes.store.spans import Span
     from tonframes.wire.record import Table
@@ -47,6 +47,9 @@ if TYPE_CHECKING:
 _RANGED = ("messages", "blocks", "transactions")
 #: Tables of snapshots, in the order in which they are written.
 _SNAPSHOTS = ("metadata", "address_book", "accounts")
+
+#: Files are merged up to this many transactions, to limit the memory.
+LARGEST = 20_000
 
 #: Bytes that must fit on the disk before anything is fetched.
 _ROOM = 2**16
@@ -61,7 +64,7 @@ def _name_of(commit: Mapping[str, pa.Table]) -> str:
 def _written_with(file: HeldFile) -> Iterable[str]:
     """List the folders of the files that were written together with one, the last one first."""
     folder = file.path.parent.name
-    if file.run:
+    if folder == _RANGED[-1]:
         return reversed(_RANGED)
     return reversed(HISTORY_FOLDERS) if folder in HISTORY_FOLDERS else [folder]
 
@@ -144,6 +147,97 @@ class Store(Reader):
                         self._write(schema.TABLES[name], rows, file, **about, **told)
             self._append("address_book", tables["address_book"])
 
+    def merge(self, seqnos: range) -> None:
+        """Merge adjacent small files of the masterchain blocks around these.
+
+        The merged files are written into a folder of their own. Then the small ones are removed,
+        and the merged ones are moved to their places. So a folder never has a row twice. A process
+        that is killed in between leaves the merged files, which are read instead of the small
+        ones, and which the next writer moves to their places.
+        """
+        with self._writing():
+            for group in self._groups(seqnos):
+                self._merge(group)
+
+    def _groups(self, seqnos: range) -> Iterator[list[HeldFile]]:
+        """List adjacent files that can be one: of one part between multiples of `SPAN`."""
+        cells = [
+            range(c.start // SPAN * SPAN, (c.start // SPAN + 1) * SPAN) for c in aligned(seqnos)
+        ]
+        network, table = self.network, schema.TABLES["transactions"]
+        group: list[HeldFile] = []
+        for run, path in self.files("transactions").items():
+            if meeting(run, cells):
+                file = HeldFile(path, table, network, run)
+                if group and not self._fits(group, file):
+                    yield group
+                    group = []
+                group.append(file)
+        yield group
+
+    def _fits(self, group: Sequence[HeldFile], file: HeldFile) -> bool:
+        last, run = group[-1].run or range(0), file.run or range(0)
+        if last.stop != run.start or run.start % SPAN == 0:
+            return False
+        try:
+            footers = [one.footer() for one in (*group, file)]
+        except Damaged:
+            return False
+        alike = len({tuple(footer.tables) for footer in footers}) == 1
+        return alike and sum(footer.rows for footer in footers) <= LARGEST
+
+    def _merge(self, group: Sequence[HeldFile]) -> None:
+        """Write files as one, which takes their places; damaged ones stay as they are."""
+        if len(group) < 2:  # noqa: PLR2004 - nothing to merge
+            return
+        runs = [file.run or range(0) for file in group]
+        start, stop = runs[0].start, runs[-1].stop
+        folder = self.path / MERGING
+        try:
+            said = [file.footer() for file in group]
+            rows = {
+                name: pa.concat_tables(
+                    self._checked_rows(self.path / name / file.path.name, file.run)
+                    for file in group
+                )
+                for name in said[0].tables
+            }
+        except Damaged:
+            return
+        proof = "; ".join(dict.fromkeys(footer.proof for footer in said if footer.proof))
+        for name in _RANGED:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            if name in rows:
+                told = {"tables": said[0].tables} if name == "transactions" else {}
+                file = folder / name / f"{start:011d}-{stop:011d}.parquet"
+                about = {"start": start, "stop": stop, "proof": proof}
+                self._write(schema.TABLES[name], rows[name], file, **about, **told)
+        self._finish_merging()
+
+    def _checked_rows(self, path: Path, run: range | None) -> pa.Table:
+        file = HeldFile(path, schema.TABLES[path.parent.name], self.network, run)
+        damage.check(file)
+        return file.read(file.table.schema.names)
+
+    def _finish_merging(self) -> None:
+        """Put merged files into the places of the small ones."""
+        folder = self.path / MERGING
+        if not folder.is_dir():
+            return
+        merged = self._ranges(f"{MERGING}/transactions")
+        for whole in merged:
+            for name in reversed(_RANGED):
+                for run, file in self._ranges(name).items():
+                    if run != whole and run[0] in whole and run[-1] in whole:
+                        file.unlink()
+                sync(self.path / name)
+            for name in _RANGED:
+                for run, file in self._ranges(f"{MERGING}/{name}").items():
+                    if run == whole:
+                        file.replace(self.path / name / file.name)
+                sync(self.path / name)
+        shutil.rmtree(folder)  # with what was written when a process was killed before
+
     def write_accounts(self, tables: Mapping[str, pa.Table]) -> None:
         """Append snapshots of accounts, of the address book and of metadata."""
         with self._writing():
@@ -166,7 +260,7 @@ class Store(Reader):
             fresh = histories.fresh_rows(self, tables, claims)
             if len(fresh["histories"]):
                 self._write_commit(fresh, _name_of(fresh))
-                self._merge()
+                self._merge_histories()
             self._append("address_book", tables["address_book"])
 
     def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
@@ -177,7 +271,7 @@ class Store(Reader):
             file = self.path / folder / name
             self._write(table_of(folder), rows[folder], file, proof="account", **about)
 
-    def _merge(self) -> None:
+    def _merge_histories(self) -> None:
         """Merge the small files of histories if there are many; damaged ones are left alone."""
         files = merging.small_files(histories.transaction_files(self))
         if not files:
@@ -222,7 +316,7 @@ class Store(Reader):
         """
         with writing(self.path), locked(self.path):
             self.info()
-            for folder in (*self._folders(), self.path / damage.FOLDER):
+            for folder in (*self._folders(), self.path / damage.FOLDER, self.path / MERGING):
                 if folder.is_symlink():
                     raise StoreError(
                         f"{folder} is a symbolic link: a store writes within its own folder only",
@@ -245,10 +339,8 @@ class Store(Reader):
 
         Both are made under the lock only: whoever holds it never removes what another is writing.
         """
-        for folder in (self.path, *self._folders()):
-            for file in folder.glob(".*.tmp"):
-                if TEMPORARY.fullmatch(file.name):
-                    file.unlink(missing_ok=True)
+        self._sweep_temporary()
+        self._finish_merging()
         committed = self.files("transactions")
         for name in _RANGED[:-1]:
             for run, file in self.files(name).items():
@@ -265,6 +357,12 @@ class Store(Reader):
             for other in self.held_snapshots(name):
                 if other.path.name not in held:
                     other.path.unlink(missing_ok=True)
+
+    def _sweep_temporary(self) -> None:
+        for folder in (self.path, *self._folders()):
+            for file in folder.glob(".*.tmp"):
+                if TEMPORARY.fullmatch(file.name):
+                    file.unlink(missing_ok=True)
 
     # ── damage ───────────────────────────────────────────────────────────────────────────────────
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tonframes.errors import warn
 from tonframes.store.digest import digest
 from tonframes.store.files import Damaged, HeldFile, write
+from tonframes.store.ingested import Ingested
 from tonframes.store.store import Store
 from tonframes.wire import schema
 
@@ -54,7 +55,13 @@ def upgrade_store(path: str | PathLike[str]) -> list[Path]:
     >>> upgrade_store(tf.sample())  # has the present version
     []
     """
-    store = Store(path)
+    ingested = Ingested(path)
+    if ingested.exists():
+        return _upgrade(ingested) + (_upgrade(Store(path)) if Store(path).network else [])
+    return _upgrade(Store(path))
+
+
+def _upgrade(store: Store) -> list[Path]:
     store.check()
     older = [file for file in store.all_files() if _is_older(file)]
     if older:

@@ -12,9 +12,12 @@ from tonframes.addresses import to_raw
 from tonframes.errors import MissingError, warn
 from tonframes.frames import Accounts, Blocks
 from tonframes.moments import parse_moment
-from tonframes.seqnos import checked, meeting, spell, subtract
+from tonframes.seqnos import checked, intersection, joined, meeting, spell, subtract
 from tonframes.store.digest import within
+from tonframes.store.ingested import Ingested
 from tonframes.store.reader import Reader, chosen_of
+from tonframes.store.unproven import AllEntriesOf, AllRows, newest
+from tonframes.store.written import is_written, read_written
 from tonframes.tableset import Glance, Unread, ends
 from tonframes.wire import schema
 
@@ -108,6 +111,7 @@ class Snapshot(Unread):
     as_of: datetime | None = None
     addresses: tuple[str, ...] | None = None
     columns: Sequence[str] | None = None
+    ingested: Ingested | None = None
 
     def __call__(self) -> pa.Table:
         """Read the rows, in the order of `addresses` if they are given."""
@@ -126,12 +130,15 @@ class Snapshot(Unread):
         return self._read(chosen).slice(0, rows)
 
     def _read(self, columns: Sequence[str] | None) -> pa.Table:
-        if self.addresses is None:
-            return self.store.snapshot(self.name, as_of=self.as_of, columns=columns)
         chosen = chosen_of(schema.TABLES[self.name], columns)
-        found = self.store.snapshot(
-            self.name, as_of=self.as_of, addresses=self.addresses, columns=[*chosen, "address"]
-        )
+        if self.ingested is not None:
+            found = newest(self.store, self.ingested, self.name, addresses=self.addresses)
+        else:
+            found = self.store.snapshot(
+                self.name, as_of=self.as_of, addresses=self.addresses, columns=[*chosen, "address"]
+            )
+        if self.addresses is None:
+            return found.select(chosen)
         wanted = pa.array(self.addresses, pa.string())
         places = pc.index_in(wanted, found["address"].combine_chunks())
         if missing := wanted.filter(pc.is_null(places)).to_pylist():
@@ -148,22 +155,27 @@ def read_blocks(
     seqnos: range | Iterable[int] | None = None,
     *,
     columns: Sequence[str] | None = None,
+    unproven: bool = False,
 ) -> Blocks:
     """Open masterchain blocks in a store; never touches the network.
 
     Parameters
     ----------
     path
-        A store, as `fetch_blocks(..., store=path)` makes one.
+        A store, as `fetch_blocks(..., store=path)` makes one, or a folder that `Blocks.write` has
+        written.
     seqnos
         Masterchain seqnos; None is all that are held.
     columns
         Which columns to read, of every table that has them; None is all.
+    unproven
+        Whether to read ingested rows of the masterchain blocks that are not held, too. Nobody has
+        proven that nothing is missing among them; `Blocks.unproven` lists their seqnos.
 
     Returns
     -------
     Blocks, as a view of the store: a table is read when it is first asked for. Rows are ordered by
-    (mc_block_seqno, lt, account).
+    (mc_block_seqno, lt, account). A folder that `Blocks.write` has written is read at once.
 
     Raises
     ------
@@ -179,15 +191,56 @@ def read_blocks(
     >>> list(blocks.transactions)
     ['account', 'total_fees']
     """
-    store = Reader(path)
-    store.check()
+    store, ingested = Reader(path), Ingested(path)
     check_columns(columns, Blocks.names)
-    wanted = store.held() if seqnos is None else store.require(checked(seqnos))
-    return blocks_of(store, wanted, columns=columns)
+    wanted = None if seqnos is None else checked(seqnos)
+    if store.network is None and is_written(store.path):
+        return read_written(store.path, wanted, columns)
+    if not ingested.exists():
+        store.check()
+        held = store.held() if wanted is None else store.require(wanted)
+        return blocks_of(store, held, columns=columns)
+    if unproven:
+        return _with_ingested(store, ingested, wanted, columns)
+    count = ingested.total("transactions")
+    note = f"{count:,} ingested transactions are not proven: unproven=True reads them too"
+    held = store.held() if wanted is None else store.require(wanted)
+    return blocks_of(store, held, columns=columns, note=note)
+
+
+def _with_ingested(
+    store: Reader,
+    ingested: Ingested,
+    wanted: tuple[range, ...] | None,
+    columns: Sequence[str] | None,
+) -> Blocks:
+    """Return masterchain blocks that are held, and ingested rows of others."""
+    there, all_held = ingested.seqnos(), store.held()
+    held = all_held if wanted is None else intersection(wanted, all_held)
+    more = subtract(there if wanted is None else intersection(wanted, there), held)
+    if missing := subtract(wanted or (), [*held, *more]):
+        raise MissingError(
+            f"{store.path} neither holds the masterchain seqnos {spell(missing)}, nor were rows of "
+            "them ingested",
+            missing=missing,
+        )
+    tables = {
+        name: AllRows(store, ingested, name, held, None if wanted is None else more, columns)
+        for name in ("transactions", "messages", "blocks")
+    }
+    book = AllEntriesOf(tables["transactions"], tables["messages"], columns)
+    seqnos = joined([*held, *more])
+    return Blocks(
+        {**tables, "address_book": book}, source=str(store.path), seqnos=seqnos, unproven=more
+    )
 
 
 def blocks_of(
-    store: Reader, seqnos: tuple[range, ...], *, columns: Sequence[str] | None = None
+    store: Reader,
+    seqnos: tuple[range, ...],
+    *,
+    columns: Sequence[str] | None = None,
+    note: str | None = None,
 ) -> Blocks:
     """Return masterchain blocks that a store holds, as a view of it."""
     tables: dict[str, Any] = {
@@ -201,7 +254,7 @@ def blocks_of(
                 "did not show them; it holds the transactions"
             )
     tables["address_book"] = AddressBookOf(store, seqnos, columns)
-    return Blocks(tables, source=str(store.path), seqnos=seqnos)
+    return Blocks(tables, source=str(store.path), seqnos=seqnos, note=note)
 
 
 def read_accounts(
@@ -210,6 +263,7 @@ def read_accounts(
     *,
     as_of: datetime | str | None = None,
     columns: Sequence[str] | None = None,
+    unproven: bool = False,
 ) -> Accounts:
     """Open account states in a store; never touches the network.
 
@@ -224,6 +278,9 @@ def read_accounts(
         UTC if it names no time zone). None is now.
     columns
         Which columns to read, of every table that has them; None is all.
+    unproven
+        Whether to read ingested states of accounts of which none was fetched, too. It is not known
+        when they were fetched, so `as_of` cannot be given as well.
 
     Returns
     -------
@@ -244,8 +301,12 @@ def read_accounts(
     >>> accounts.shape
     (300, 2)
     """
-    store = Reader(path)
-    store.check()
+    store, ingested = Reader(path), Ingested(path)
+    if not ingested.exists():
+        store.check()
+    if unproven and as_of is not None:
+        raise ValueError("unproven and as_of: it is not known when ingested states were fetched")
+    more = ingested if unproven and ingested.exists() else None
     check_columns(columns, Accounts.names)
     if isinstance(addresses, str | bytes):
         raise TypeError("addresses is a list of addresses: put a single one into a list")
@@ -254,12 +315,12 @@ def read_accounts(
     if addresses is not None:
         wanted = tuple(dict.fromkeys(to_raw(address) for address in addresses))
         # Whether they are held is known now, not when the table is first asked for.
-        Snapshot(store, "accounts", moment, wanted, ["address"])()
+        Snapshot(store, "accounts", moment, wanted, ["address"], more)()
     return Accounts(
         {
-            "accounts": Snapshot(store, "accounts", moment, wanted, columns),
-            "address_book": Snapshot(store, "address_book", moment, None, columns),
-            "metadata": Snapshot(store, "metadata", moment, None, columns),
+            "accounts": Snapshot(store, "accounts", moment, wanted, columns, more),
+            "address_book": Snapshot(store, "address_book", moment, None, columns, more),
+            "metadata": Snapshot(store, "metadata", moment, None, columns, more),
         },
         source=str(store.path),
     )

@@ -1,0 +1,214 @@
+"""A fetch that ends at any moment has kept what was proven, and goes on where it was."""
+
+import _thread
+import multiprocessing
+import os
+import signal
+import time
+from random import Random
+
+import pyarrow.dataset as ds
+import pytest
+from faulty_service import FakeClock, Faulty, append, connect, digests
+
+import tonframes as tf
+from tonframes.cli import main
+from tonframes.fetch import blocks as fetching
+from tonframes.fetch.windows import lacks_windows
+from tonframes.seqnos import SPAN
+from tonframes.store import Store
+
+FIRST = 90_000_150
+SEQNOS = range(FIRST, FIRST + 250)
+#: What may be lost: masterchain blocks, or seconds of fetching.
+BLOCKS, SECONDS = 20, 5.0
+SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 100))]
+
+context = multiprocessing.get_context("forkserver")
+context.set_forkserver_preload(["tonframes"])
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    path = tmp_path_factory.mktemp("chain") / "truth"
+    append(path, tf.synthetic_blocks(251, seed=1, first_seqno=FIRST, transactions_per_block=5))
+    return path, digests(tf.read_blocks(path, SEQNOS))
+
+
+@pytest.fixture(scope="module", params=["service", "specification"])
+def service(request, chain):
+    with Faulty(chain[0], request.param) as service:
+        yield service
+
+
+def fetch(url, store, seqnos, log, *, windows, rate):
+    """Fetch in a process of its own, and log how many masterchain blocks have come, and when."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    log = os.open(log, os.O_WRONLY | os.O_APPEND)
+    add = fetching._Counted.add
+
+    def logged(self, blocks, transactions):
+        os.write(log, f"{time.monotonic()} {blocks}\n".encode())
+        add(self, blocks, transactions)
+
+    fetching._Counted.add = logged
+    with tf.Client(url, requests_per_second=rate) as client:
+        if not windows:
+            lacks_windows(client)
+        tf.fetch_blocks(seqnos, client=client, store=store, progress=False)
+
+
+def came(log):
+    return [
+        (float(when), int(count)) for when, count in map(str.split, log.read_text().splitlines())
+    ]
+
+
+def whole(store, truth, folders=("transactions", "messages")):
+    """Check that a store has no row twice, whichever engine reads it, and none that is not true."""
+    held = store.held()
+    for name in folders:
+        rows = len(tf.read_blocks(store.path).arrow(name))
+        assert (ds.dataset(store.path / name).count_rows() if held else 0) == rows
+    expected = tf.read_blocks(truth, [seqno for run in held for seqno in run])
+    names = [name for name in ("transactions", "messages") if held]
+    assert digests(tf.read_blocks(store.path), names) == digests(expected, names)
+
+
+def end(process, log, seconds, number):
+    """End a process some seconds after the first masterchain blocks have come."""
+    while process.is_alive() and not log.stat().st_size:
+        time.sleep(0.01)
+    process.join(seconds)
+    if process.is_alive():
+        os.kill(process.pid, number)
+    when = time.monotonic()
+    process.join()
+    return when
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_process_that_ends_at_a_random_moment_loses_little(service, chain, tmp_path, seed):
+    rng = Random(seed)
+    store = Store(tmp_path / "store")
+    log = tmp_path / "log"
+    number = rng.choice([signal.SIGKILL, signal.SIGINT])
+    options = {"windows": seed % 3 == 0, "rate": rng.choice([20, 60, 200, None])}
+    for _ in range(2):
+        log.write_text("")
+        before = sum(map(len, store.held()))
+        arguments = (service.url, store.path, SEQNOS, log)
+        process = context.Process(target=fetch, args=arguments, kwargs=options)
+        process.start()
+        when = end(process, log, rng.uniform(0, 3), number)
+        held = sum(map(len, store.held()))
+        lines = came(log)
+        total = before + sum(count for _, count in lines)
+        old = before + sum(count for moment, count in lines if moment < when - SECONDS)
+        assert total - held <= BLOCKS or held >= old, (total, held, old)
+        # Messages of a range that is not held are removed by the next writer.
+        merging = (store.path / "merging").exists()
+        whole(store, chain[0], () if merging else ["transactions"])
+        if not process.exitcode:
+            break
+    with tf.Client(service.url) as client:
+        tf.fetch_blocks(SEQNOS, client=client, store=store.path, progress=False)
+    assert store.held() == (SEQNOS,)
+    whole(store, chain[0])
+
+
+@pytest.mark.parametrize("windows", [True, False])
+@pytest.mark.parametrize("answers", [5, 60, 110])
+def test_ctrl_c_keeps_what_has_come_without_another_request(
+    service, chain, tmp_path, answers, windows
+):
+    asked = []
+
+    def interrupt():
+        asked.append(service.answered)
+        _thread.interrupt_main()
+
+    service.answered = 0
+    service.alarms = {answers: interrupt}
+    with connect(service, FakeClock()) as client:
+        if not windows:
+            lacks_windows(client)
+        try:
+            tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
+        except KeyboardInterrupt as error:
+            [note] = error.__notes__
+        else:
+            pytest.skip("fewer requests were needed")
+        finally:
+            service.alarms = {}
+        # Those that were under way may still have been answered.
+        assert service.answered <= asked[0] + client.in_flight + fetching.WORKERS
+    held = sum(map(len, Store(tmp_path).held()))
+    assert f"{held} of 90 masterchain blocks are kept; missing: " in note
+    assert "To continue, call fetch_blocks again with store=" in note
+    if held:
+        whole(Store(tmp_path), chain[0])
+    if not windows:
+        assert held >= answers // 2 - 16
+    with tf.Client(service.url) as client:
+        tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
+    assert Store(tmp_path).held() == (SEQNOS[:90],)
+    whole(Store(tmp_path), chain[0])
+
+
+def test_without_a_store_the_message_says_so(service):
+    service.answered, service.alarms = 0, {5: _thread.interrupt_main}
+    client = tf.Client(service.url)
+    lacks_windows(client)
+    with client, pytest.raises(KeyboardInterrupt) as caught:
+        tf.fetch_blocks(SEQNOS[:90], client=client, store=None)
+    assert caught.value.__notes__ == [
+        "Without a store nothing is kept; with store= an interrupted fetch continues."
+    ]
+
+
+def test_the_command_says_how_many_were_kept(service, tmp_path, capsys):
+    service.answered, service.alarms = 0, {60: _thread.interrupt_main}
+    asked = ["fetch", "blocks", f"{SEQNOS[0]}:{SEQNOS[90]}", "--url", service.url, "--store"]
+    service.injecting = False
+    status = main([*asked, str(tmp_path)])
+    error = capsys.readouterr().err
+    if status == 0:
+        pytest.skip("fewer requests were needed")
+    assert status == 130
+    assert "of 90 masterchain blocks are kept" in error
+
+
+def test_a_caller_that_takes_no_more_loses_nothing(service, chain, tmp_path):
+    with tf.Client(service.url) as client:
+        store = Store(tmp_path)
+        store.claim("a test", client.base_url)
+        parts = fetching.fetch_missing(client, store, (SEQNOS[:30],), progress=False)
+        next(parts)
+        parts.close()
+    assert sum(map(len, store.held())) >= 10
+    whole(store, chain[0])
+
+
+def test_small_commits_become_one_file_between_multiples_of_100(
+    service, chain, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(fetching, "OFTEN", 0.0)
+    monkeypatch.setattr(fetching, "FEWEST", 1)
+    commits = []
+    write = Store.write_blocks
+    monkeypatch.setattr(
+        Store, "write_blocks", lambda self, *a, **b: (commits.append(1), write(self, *a, **b))[1]
+    )
+    with tf.Client(service.url) as client:
+        lacks_windows(client)
+        tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
+    assert len(commits) > 20
+    store = Store(tmp_path)
+    assert [(run.start, run.stop) for run in store.files("transactions")] == [
+        (FIRST, FIRST + 50),
+        (FIRST + 50, FIRST + 90),
+    ]
+    whole(store, chain[0])
+    store.verify([SEQNOS[:90]])
+    assert SPAN == 100

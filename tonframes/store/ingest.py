@@ -1,0 +1,262 @@
+"""Ingest: JSON that somebody saved becomes rows of a store, marked unproven."""
+
+from __future__ import annotations
+
+import codecs
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from tonframes.errors import DecodeError, StoreError, shorten
+from tonframes.parse import json_bytes
+from tonframes.store.ingested import UNPROVEN, Ingested
+from tonframes.store.reader import NETWORKS
+from tonframes.store.store import Store
+from tonframes.wire import pages, schema
+from tonframes.wire.kinds import REFUSALS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tonframes.wire.pages import Page
+    from tonframes.wire.tables import Tables
+
+#: JSON or where it is: a file, an open file, text or bytes of JSON, or parsed JSON.
+Source = str | PathLike[str] | bytes | Mapping[str, Any] | IO[Any]
+
+#: Rows that are decoded and committed together.
+BATCH = 20_000
+
+#: The lists of an answer, each with keys that its records have and those of other lists have not.
+_LISTS = {
+    "transactions": ({"hash", "account", "lt"}, schema.BLOCKS_ANSWER),
+    "blocks": ({"workchain", "shard", "seqno", "gen_utime"}, schema.BLOCKS_ANSWER),
+    "accounts": ({"address", "status"}, schema.ACCOUNTS_ANSWER),
+}
+
+
+def ingest(
+    documents: Source | Iterable[Source], /, *, store: str | PathLike[str]
+) -> dict[str, int]:
+    r"""Put JSON that you already have into a store, as unproven rows.
+
+    Nobody knows whether anything is missing among these rows. So they are kept apart from those
+    that were fetched, in the folder `ingested` of the store: `read_blocks(store, unproven=True)`
+    reads them too, and `fetch_blocks` fetches their masterchain blocks as if they were not there.
+    Once a masterchain block is fetched, its ingested rows are not read any more.
+
+    Parameters
+    ----------
+    documents
+        Files, JSON, or a list of them. A `Path` is a file, and so is text unless it begins with
+        "{" or "[". Bytes, other text and dicts are JSON.
+
+        JSON is an answer of the service with transactions, blocks or accounts, a single record of
+        one of these, or a list of answers and records. A file can also have one of them on each
+        line (JSON Lines). Both dialects can be mixed.
+    store
+        Folder of the store, which is made if it does not exist.
+
+    Returns
+    -------
+    How many rows were added to each table. Rows that were ingested before are not added again.
+
+    Raises
+    ------
+    DecodeError
+        Something is not JSON, or not of the declared form, or says something else than what was
+        ingested before of the same transaction or block. `path` begins with the file and the line.
+        What came before it may be committed: after a correction, ingest all of it again.
+    StoreError
+        A file cannot be read, the store cannot be written to, or blocks are of another network
+        than the store.
+
+    Warns
+    -----
+    TonframesWarning
+        As from `parse_blocks`; or a damaged file of ingested rows was set aside.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import tonframes as tf
+    >>> saved = tf.read_blocks(tf.sample(), [90_000_000]).to_json()
+    >>> store = tempfile.mkdtemp()
+    >>> tf.ingest(saved, store=store)["transactions"]
+    25
+    >>> tf.read_blocks(store, unproven=True).unproven
+    (range(90000000, 90000001),)
+    """
+    target = Store(store)
+    target.prepare()
+    ingested = Ingested(store)
+    ingested.claim(UNPROVEN, UNPROVEN)
+    ingested.set_damaged_aside()
+    added: Counter[str] = Counter()
+    for batch in _batches(documents):
+        for tables in _tables(batch):
+            _check_network(target, tables)
+            added.update(ingested.add(tables))
+    return dict(added)
+
+
+@dataclass(frozen=True)
+class _Document:
+    """One answer, where it is, and the path in it of what is there."""
+
+    where: str
+    inner: str
+    page: Page
+
+    @property
+    def rows(self) -> int:
+        return sum(len(getattr(self.page.answer, name, None) or ()) for name in _LISTS)
+
+
+def _batches(documents: Source | Iterable[Source]) -> Iterator[list[_Document]]:
+    """Read documents in batches, each with one kind of answer."""
+    batch: list[_Document] = []
+    rows = 0
+    for document in _documents(documents):
+        if batch and (rows >= BATCH or document.page.record is not batch[0].page.record):
+            yield batch
+            batch, rows = [], 0
+        batch.append(document)
+        rows += document.rows
+    if batch:
+        yield batch
+
+
+def _tables(batch: list[_Document]) -> list[Tables]:
+    """Make tables of documents together, which takes less time; one by one if they differ."""
+    of_blocks = batch[0].page.record is schema.BLOCKS_ANSWER
+    make = pages.blocks_tables if of_blocks else pages.accounts_tables
+    try:
+        return [make([document.page for document in batch])]
+    except DecodeError:
+        # Two dialects or two moments write the same row differently, or one document is wrong.
+        made = []
+        for document in batch:
+            with _located(document.where, document.inner):
+                made.append(make([document.page]))
+        return made
+
+
+def _check_network(store: Store, tables: Tables) -> None:
+    if "blocks" not in tables or store.network not in NETWORKS.values():
+        return
+    for number in tables["blocks"]["global_id"].unique().drop_null().to_pylist():
+        if NETWORKS.get(number) != store.network:
+            raise StoreError(
+                f"the store {store.path} is of the network {store.network}, and blocks are of "
+                f"{NETWORKS.get(number, number)}: give another store=",
+                path=store.path,
+            )
+
+
+# ── where JSON comes from ─────────────────────────────────────────────────────────────────────────
+
+
+def _documents(documents: Source | Iterable[Source]) -> Iterator[_Document]:
+    for name, content in _contents(documents, "documents"):
+        for where, token in _tokens(name, content):
+            yield from _read(where, token)
+
+
+def _contents(documents: Any, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the content of each file, text or dict."""
+    if isinstance(documents, Mapping | bytes | bytearray | memoryview) or _is_json(documents):
+        with _located(f"{name}: $", "$"):
+            content = json_bytes(documents)
+        yield name, content
+    elif isinstance(documents, str | PathLike):
+        yield str(documents), _file(Path(documents))
+    elif hasattr(documents, "read"):
+        content = documents.read()
+        yield str(getattr(documents, "name", name)), json_bytes(content)
+    elif isinstance(documents, Iterable):
+        for i, document in enumerate(documents):
+            yield from _contents(document, f"{name}[{i}]")
+    else:
+        raise TypeError(f"{name} is JSON, a file or a list of them, not {shorten(documents)}")
+
+
+def _is_json(text: object) -> bool:
+    return isinstance(text, str) and text.lstrip("\ufeff \t\r\n").startswith(("{", "["))
+
+
+def _file(path: Path) -> bytes:
+    try:
+        return path.expanduser().read_bytes()
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror or error}", path=path) from error
+
+
+def _tokens(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield JSON and where it is: the whole content, or each of its lines."""
+    content = content.removeprefix(codecs.BOM_UTF8)
+    fault = _malformed(content)
+    if fault is None:
+        yield f"{name}: $", content
+        return
+    lines = [(i, line) for i, line in enumerate(content.splitlines(), start=1) if line.strip()]
+    if not lines or _malformed(lines[0][1]) is not None:
+        raise DecodeError(f"{name}: $", "JSON", f"{shorten(content)} ({fault})")
+    for number, line in lines:
+        where = f"{name}, line {number}: $"
+        if fault := _malformed(line):
+            raise DecodeError(where, "JSON", f"{shorten(line)} ({fault})")
+        yield where, line
+
+
+def _malformed(content: bytes) -> str | None:
+    try:
+        msgspec.json.decode(content, type=msgspec.Raw)
+    except REFUSALS as error:
+        return str(error)
+    return None
+
+
+def _read(where: str, token: bytes) -> Iterator[_Document]:
+    """Read an answer, a record, or a list of them."""
+    token = token.strip()
+    if token.startswith(b"["):
+        for i, item in enumerate(msgspec.json.decode(token, type=list[msgspec.Raw])):
+            yield from _read(f"{where}[{i}]", bytes(item))
+        return
+    keys = _keys(token)
+    names = [name for name in _LISTS if name in keys]
+    inner = "$"
+    if not names:
+        names = [name for name, (needed, _) in _LISTS.items() if needed <= keys][:1]
+        if not names:
+            expected = "transactions, blocks or accounts: an answer, a record or a list of them"
+            raise DecodeError(where, expected, shorten(token))
+        inner = f"$.{names[0]}[0]"
+        token = b'{"%b":[%b]}' % (names[0].encode(), token)
+    for record in dict.fromkeys(_LISTS[name][1] for name in names):
+        with _located(where, inner):
+            page = pages.read(record, token)
+        yield _Document(where, inner, page)
+
+
+def _keys(token: bytes) -> set[str]:
+    if not token.startswith(b"{"):
+        return set()
+    return set(msgspec.json.decode(token, type=dict[str, msgspec.Raw]))
+
+
+@contextmanager
+def _located(where: str, inner: str) -> Iterator[None]:
+    """Name the file and the line in errors."""
+    try:
+        yield
+    except DecodeError as error:
+        path = where + error.path.removeprefix(inner)
+        raise DecodeError(path, error.expected, error.found) from None

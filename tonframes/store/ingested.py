@@ -1,0 +1,194 @@
+"""Rows that were ingested: nobody has proven that nothing is missing among them.
+
+They lie in a folder of their own, so that no engine takes them for rows that were fetched::
+
+    store/
+      ingested/
+        network.json                                     says "unproven" instead of a network
+        transactions/20261121T094500.123456Z-6b1f0a2c.parquet
+        messages/…                                       the same names
+        blocks/…  accounts/…  address_book/…  metadata/…
+
+No row is in a folder twice. Messages are written before their transactions: a file of messages
+without a file of transactions was left by a process that was killed, and is removed.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tonframes.errors import DecodeError, StoreError, shorten
+from tonframes.seqnos import ranges
+from tonframes.store.digest import digest, inside
+from tonframes.store.files import Damaged
+from tonframes.store.reader import MOMENT, NETWORK
+from tonframes.store.store import Store
+from tonframes.wire import schema
+from tonframes.wire.tables import in_order, latest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
+    from tonframes.wire.record import Table
+    from tonframes.wire.tables import Tables
+
+#: The folder below the store, and what its `network.json` says.
+FOLDER = "ingested"
+UNPROVEN = "unproven"
+
+#: What tells rows apart, where it is not the whole row.
+_KEYS = {"transactions": ("hash",), "blocks": ("workchain", "shard", "seqno")}
+
+
+class Ingested(Store):
+    """The rows that were ingested into a store."""
+
+    def __init__(self, store: str | PathLike[str]) -> None:
+        super().__init__(Store(store).path / FOLDER)
+
+    def exists(self) -> bool:
+        """Return whether anything was ingested."""
+        return (self.path / NETWORK).exists()
+
+    def total(self, name: str) -> int:
+        """Count the rows of a table."""
+        return sum(file.footer().rows for file in self.held_snapshots(name))
+
+    def rows(self, name: str, *, without: Sequence[range] = ()) -> pa.Table:
+        """Read the rows of a table.
+
+        Parameters
+        ----------
+        name
+            One of the tables of the schema.
+        without
+            Masterchain seqnos whose rows are left out.
+
+        Returns
+        -------
+        Transactions, messages and blocks in the order of the schema. Of an account, the state with
+        the greatest `last_transaction_lt`.
+        """
+        rows = self._all(name)
+        if name == "accounts":
+            # Without a transaction comes first.
+            order = pc.sort_indices(rows["last_transaction_lt"].fill_null(-1))
+            return latest(rows.take(order))
+        if name not in ("transactions", "messages", "blocks"):
+            return latest(rows)
+        rows = rows.filter(pc.invert(inside(rows, without)))
+        if name != "messages":
+            return in_order({name: rows})[name]
+        transactions = self.rows("transactions", without=without)
+        of = pc.is_in(rows["tx_hash"], value_set=transactions["hash"].combine_chunks())
+        return in_order({"transactions": transactions, name: rows.filter(of)})[name]
+
+    def seqnos(self) -> tuple[range, ...]:
+        """Return the masterchain seqnos of the transactions and blocks."""
+        columns = [self._all(name, "mc_block_seqno") for name in ("transactions", "blocks")]
+        numbers = pc.unique(pa.concat_tables(columns)["mc_block_seqno"]).drop_null()
+        return ranges(numbers.to_pylist())
+
+    def add(self, tables: Tables) -> dict[str, int]:
+        """Commit the rows that are not there yet; return how many of each table.
+
+        Raises
+        ------
+        DecodeError
+            A row says something else than what was ingested before of the same.
+        """
+        with self._writing():
+            new = {
+                name: self._new(schema.TABLES[name], rows)
+                for name, rows in tables.items()
+                if name != "messages"
+            }
+            if "messages" in tables:
+                hashes = new["transactions"]["hash"].combine_chunks()
+                messages = tables["messages"]
+                new["messages"] = messages.filter(pc.is_in(messages["tx_hash"], value_set=hashes))
+            moment = datetime.now(UTC).strftime(MOMENT)
+            for name in ("metadata", "address_book", "accounts", "blocks"):
+                if len(rows := new.get(name, ())):
+                    self._put(name, rows, f"{moment}-{digest(rows)[:8]}")
+            if len(rows := new.get("transactions", ())):
+                stem = f"{moment}-{digest(rows)[:8]}"
+                self._put("messages", new["messages"], stem)
+                self._put("transactions", rows, stem, tables=["messages", "transactions"])
+        return {name: len(rows) for name, rows in new.items() if len(rows)}
+
+    def set_damaged_aside(self) -> None:
+        """Set damaged files aside, with a warning: what was in them can be ingested again."""
+        files = [
+            file
+            for name in schema.TABLES
+            if name != "messages"
+            for file in self.held_snapshots(name)
+        ]
+        self._set_aside(files, "its rows are not in the store any more: ingest them again")
+
+    def _put(self, name: str, rows: pa.Table, stem: str, *, tables: Sequence[str] = ()) -> None:
+        file = self.path / name / f"{stem}.parquet"
+        self._write(schema.TABLES[name], rows, file, proof=UNPROVEN, tables=tables)
+
+    def _all(self, name: str, *columns: str) -> pa.Table:
+        table = schema.TABLES[name]
+        chosen = list(columns) or table.schema.names
+        parts = []
+        for file in self.held_snapshots(name):
+            try:
+                parts.append(file.read(chosen))
+            except Damaged as damaged:
+                raise StoreError(
+                    f"{file.path} {damaged.reason}; the next ingest into the store sets aside "
+                    "what is damaged",
+                    path=file.path,
+                ) from None
+        return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
+
+    def _new(self, table: Table, rows: pa.Table) -> pa.Table:
+        """Return the rows that are not there yet, each once."""
+        key = _KEYS.get(table.name, tuple(table.schema.names))
+        seen = set(_tuples(self._all(table.name, *key)))
+        places: list[int] = []
+        again: list[int] = []
+        for place, values in enumerate(_tuples(rows.select(key))):
+            (again if values in seen else places).append(place)
+            seen.add(values)
+        new = rows.take(pa.array(places, pa.int64()))
+        if again and table.name in _KEYS:
+            self._check_same(table, key, new, rows.take(pa.array(again, pa.int64())))
+        return new
+
+    def _check_same(self, table: Table, key: Sequence[str], new: pa.Table, again: pa.Table) -> None:
+        """Compare rows that came again, in the columns that every service always fills."""
+        always = [column.name for column in table.columns if column.always]
+        columns = [*key, *(name for name in always if name not in key)]
+        known = pa.concat_tables([self._all(table.name, *columns), new.select(columns)])
+        before = {values[: len(key)]: values for values in _tuples(known)}
+        for values in _tuples(again.select(columns)):
+            first = before[values[: len(key)]]
+            for name, one, other in zip(columns, first, values, strict=True):
+                if one != other:
+                    raise DecodeError(
+                        f"$.{table.name}[].{name}",
+                        f"{shorten(one)}, which was ingested before for "
+                        f"{', '.join(map(str, values[: len(key)]))}",
+                        shorten(other),
+                    )
+
+    def _sweep(self) -> None:
+        self._sweep_temporary()
+        committed = {file.path.name for file in self.held_snapshots("transactions")}
+        for file in self.held_snapshots("messages"):
+            if file.path.name not in committed:
+                file.path.unlink(missing_ok=True)
+
+
+def _tuples(rows: pa.Table) -> list[tuple[object, ...]]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
