@@ -306,7 +306,9 @@ def _empty(name):
 
 def test_describe_of_no_table_names_those_that_are():
     with pytest.raises(ValueError, match="transactions, messages, blocks, accounts"):
-        describe("transaction")
+        describe("rows")
+    with pytest.raises(TypeError, match="the name of a table or function, not"):
+        describe(["transactions"])
 
 
 def test_derived_columns_are_marked():

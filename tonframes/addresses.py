@@ -160,7 +160,7 @@ def _parse(text: str) -> bytes:
         else:
             return _WORKCHAINS[workchain] + bytes.fromhex(account)
     elif len(text) != _FRIENDLY_LENGTH:
-        fault = f"it has no colon and {len(text)} characters, not {_FRIENDLY_LENGTH}"
+        fault = f"it has no colon and {len(text)} characters instead of {_FRIENDLY_LENGTH}"
     elif not set(_BASE64URL + "+/").issuperset(text):
         fault = "it has characters outside the alphabets of base64 and base64url"
     else:

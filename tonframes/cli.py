@@ -148,7 +148,7 @@ def _parser() -> argparse.ArgumentParser:
     ingest.add_argument("files", nargs="+", metavar="FILE", help="a file of JSON; - is stdin")
     ingest.add_argument(
         "--store",
-        type=Path,
+        type=_folder,
         default=os.environ.get("TONFRAMES_STORE"),
         required="TONFRAMES_STORE" not in os.environ,
         metavar="DIR",
@@ -195,7 +195,7 @@ def _parser() -> argparse.ArgumentParser:
     show = commands.add_parser("demo", help=text, description=text)
     show.add_argument(
         "--store",
-        type=Path,
+        type=_folder,
         default=Path("tonframes-demo"),
         metavar="DIR",
         help="the store to fetch into (default: %(default)s)",
@@ -240,7 +240,7 @@ def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser])
 def _add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
-        type=Path,
+        type=_folder,
         default=argparse.SUPPRESS,
         metavar="DIR",
         help="the store (default: TONFRAMES_STORE, or one per service in your cache directory)",
@@ -257,6 +257,13 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
 
 def _client(options: argparse.Namespace) -> tf.Client:
     return tf.Client(options.url, requests_per_second=options.rps)
+
+
+def _folder(text: str) -> Path:
+    # `--store "$UNSET"` would otherwise write into the current directory.
+    if not text:
+        raise argparse.ArgumentTypeError("the folder is empty: pass a folder, or leave it out")
+    return Path(text)
 
 
 def _store(options: argparse.Namespace) -> StoreOption:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from tonframes.analysis.declaration import BY
 from tonframes.analysis.results import RESULTS
-from tonframes.errors import did_you_mean
+from tonframes.errors import did_you_mean, shorten
 from tonframes.wire.record import api_path
 from tonframes.wire.schema import TABLES
 
@@ -49,12 +49,13 @@ def describe(table: str) -> pd.DataFrame:
     >>> describe("flows")[["column", "dtype", "unit"]].values.tolist()[:3]
     [['by', '', ''], ['messages', 'Int64', ''], ['value', 'Int64', 'nanoton']]
     """
+    known = [*TABLES, *RESULTS]
+    if not isinstance(table, str):
+        raise TypeError(f"describe takes the name of a table or function, not {shorten(table)}")
     found = TABLES.get(table) or RESULTS.get(table)
     if found is None:
-        near = did_you_mean(table, [*TABLES, *RESULTS]) if isinstance(table, str) else ""
-        raise ValueError(
-            f"no table or result {table!r}{near}: there are {', '.join([*TABLES, *RESULTS])}"
-        )
+        near = did_you_mean(table, known) or f": there are {', '.join(known)}"
+        raise ValueError(f"no table or result {table!r}{near}")
     return pd.DataFrame(
         [
             {

@@ -33,7 +33,7 @@ def test_a_group_named_twice_is_one(chain):
 
 
 def test_messages_are_needed_for_their_columns(chain):
-    with pytest.raises(ValueError, match="cannot group by 'opcode': transactions have no such"):
+    with pytest.raises(ValueError, match="cannot group by 'opcode' without messages"):
         take_grouped("a helper", chain[0], None, ["total_fees"], "opcode")
 
 

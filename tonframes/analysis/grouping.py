@@ -74,6 +74,11 @@ def take_grouped(
     own = [key for key in keys if key in ours and key not in periods]
     others = [key for key in keys if key not in ours and key not in periods]
     if others and messages is None:
+        if others[0] in MESSAGES.schema.names:
+            raise ValueError(
+                f"{helper} cannot group by {others[0]!r} without messages, which have this column: "
+                "pass messages=, or a Blocks"
+            )
         near = did_you_mean(others[0], [*ours, *MESSAGES.schema.names, *PERIODS])
         raise ValueError(
             f"{helper} cannot group by {others[0]!r}: transactions have no such column. Pass "
@@ -104,7 +109,8 @@ def refuse_unknown(
     """Raise an error if no frame has the column of a key."""
     here = set(found)
     if unknown := next((key for key in keys if key not in here), None):
-        near = did_you_mean(unknown, [*known, *PERIODS])
+        known = [*known, *PERIODS]
+        near = did_you_mean(unknown, known) or f": there are {', '.join(known)}"
         raise ValueError(f"{helper} cannot group by {unknown!r}: there is no such column{near}")
 
 

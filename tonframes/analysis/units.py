@@ -60,7 +60,7 @@ def to_ton(nanoton: object, columns: Sequence[str] | None = None) -> object:
     nanoton
         An amount, or a column of amounts or a frame of any engine. In a frame, the columns of our
         tables and results whose unit is nanoton (`describe`) are converted. All others stay as they
-        are.
+        are, and so do rates: `rent_per_day` is in nanoton per day, `price_per_gas` per gas.
     columns
         The columns of a frame to convert, if they have other names than ours.
 

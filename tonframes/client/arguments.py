@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
@@ -59,7 +60,8 @@ def positive(value: float, name: str, *, most: float = 10.0**6) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"{name} is a number, not {type(value).__name__}")
     if not 0 < value <= most:
-        raise ValueError(f"{name} is greater than 0 and at most {most:g}, not {value:g}")
+        bounds = "greater than 0" + (f" and at most {most:g}" if math.isfinite(most) else "")
+        raise ValueError(f"{name} is {bounds}, not {value:g}")
     return float(value)
 
 

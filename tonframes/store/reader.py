@@ -111,8 +111,8 @@ class Reader:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise StoreError(
-                f"{file} does not say which network the store is of ({shorten(str(error))}): it is "
-                "no store of tonframes, or the file is damaged",
+                f"{file} does not say which network the store is of ({type(error).__name__}: "
+                f"{shorten(str(error))}): it is no store of tonframes, or the file is damaged",
                 path=file,
             ) from None
         refuse_newer(self.path, version)
