@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import pytest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+#: Seeds of the slow run; `make soak` asks for more.
+SEEDS = range(int(os.environ.get("SOAK_SEEDS", "6")))
 
 
 def slow(*values: object) -> list[object]:

@@ -10,6 +10,7 @@ from random import Random
 import pyarrow.dataset as ds
 import pytest
 from faulty_service import FakeClock, Faulty, append, connect, digests
+from slow import SEEDS, slow_after
 
 import tonframes as tf
 from tonframes.cli import main
@@ -22,7 +23,6 @@ FIRST = 90_000_150
 SEQNOS = range(FIRST, FIRST + 250)
 #: What may be lost: masterchain blocks, or seconds of fetching.
 BLOCKS, SECONDS = 20, 5.0
-SEEDS = [*range(2), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 100))]
 
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(["tonframes"])
@@ -87,7 +87,7 @@ def end(process, log, seconds, number):
     return when
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", slow_after(2, SEEDS))
 def test_a_process_that_ends_at_a_random_moment_loses_little(service, chain, tmp_path, seed):
     rng = Random(seed)
     store = Store(tmp_path / "store")

@@ -8,6 +8,7 @@ from functools import cache
 import pytest
 from fault_server import raw
 from faulty_service import digests
+from slow import SEEDS, slow_after
 from window_service import Chain, Troubles, WindowService, apart, displaced
 
 import tonframes as tf
@@ -18,7 +19,6 @@ from tonframes.store import Store
 
 FIRST = 90_000_150
 SEQNOS = range(FIRST + 12, FIRST + 140)  # across a border of files, a split and a merge
-SEEDS = range(20)
 
 
 @cache
@@ -115,7 +115,7 @@ TROUBLES = {
 
 
 @pytest.mark.parametrize("troubles", TROUBLES.values(), ids=TROUBLES)
-@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in SEEDS[1:])])
+@pytest.mark.parametrize("seed", slow_after(1, SEEDS))
 def test_whatever_happens_the_same_comes(troubles, seed):
     with WindowService(chain(), Troubles(seed=seed, **troubles)) as service:
         assert digests(fetch(service)) == one_by_one()[0]

@@ -17,6 +17,7 @@ from faulty_service import append
 from history_service import HistoryService, Troubles, whole_histories
 from hypothesis import given
 from hypothesis import strategies as st
+from slow import SEEDS
 
 import tonframes as tf
 from tonframes.fetch import block
@@ -94,7 +95,7 @@ def test_what_is_fetched_from_a_served_store_is_what_the_store_holds(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_fetched_from_a_served_store_is_what_it_holds_with_other_seeds(tmp_path, seed):
     chain = Chain(seed)
     append(tmp_path / "truth", [chain.next_block() for _ in range(60)])
@@ -345,7 +346,7 @@ def test_nothing_is_lost_under_troubles(rows, truth, accounts, tmp_path, name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_lost_with_other_seeds(tmp_path, seed):
     rows = whole_histories(seed=seed)
     content = json.dumps({"transactions": rows, "address_book": {}}).encode()
@@ -518,7 +519,7 @@ def files_in(store):
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
 @pytest.mark.parametrize(
-    "times", [2, pytest.param(100, marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
+    "times", [2, pytest.param(len(SEEDS), marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
 )
 def test_no_transaction_is_lost_or_doubled_at_any_end(known, tmp_path, number, times):
     rows, truth, accounts = known
