@@ -341,7 +341,7 @@ def test_no_second_sees_more_than_the_rate_even_after_a_pause(clock):  # P6
     rate = Rate(10, clock)
     sent = []
     for number in range(60):
-        rate.take_turn()
+        rate.take_turn().sent()
         sent.append(clock.time)
         clock.time += 5 if number == 30 else 0.01
     assert fullest_second(sent) == 10
@@ -370,8 +370,10 @@ def test_the_rate_slows_and_recovers(clock):
     rate = Rate(1, clock)
 
     def spacing():
-        rate.take_turn()
-        return rate.take_turn()
+        rate.take_turn().sent()
+        turn = rate.take_turn()
+        turn.sent()
+        return turn.seconds
 
     full = spacing()
     rate.slow_down()
@@ -383,7 +385,7 @@ def test_the_rate_slows_and_recovers(clock):
         rate.recover()
     assert spacing() == pytest.approx(full)
     rate.slow_down(60)
-    assert rate.take_turn() == pytest.approx(60)
+    assert rate.take_turn().seconds == pytest.approx(60)
 
 
 def test_works_inside_a_running_event_loop(server):  # F49
