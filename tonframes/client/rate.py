@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 SLICE = 0.2
 #: Requests are spaced this much wider than the limit requires. The difference makes up for turns
 #: that come late.
-MARGIN = 1.035
+MARGIN = 1.025
 #: As many requests as a second may have are spread over at least so many seconds, because two
 #: requests may arrive closer together than they were sent.
-SECOND = 1.02
+SECOND = 1.015
 #: Turns that come late by up to so many seconds, because a thread woke up late or had nothing to
 #: send, do not delay those after them: these come closer together, by at most this factor.
 LATE, CLOSER = 1.0, 2.0
