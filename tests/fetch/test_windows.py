@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from functools import cache
 
@@ -12,7 +13,7 @@ from window_service import Chain, Troubles, WindowService, apart, displaced
 
 import tonframes as tf
 from tonframes.client import Client
-from tonframes.fetch import block
+from tonframes.fetch import block, rows
 from tonframes.fetch.windows import lacks_windows
 from tonframes.store import Store
 
@@ -219,6 +220,20 @@ def test_the_bar_counts_the_time_of_the_clock(capsys):
         assert client.statistics.seconds_paused <= time.monotonic() - start
         assert client.statistics.seconds_paced >= client.statistics.seconds_paused
     assert "paused" in capsys.readouterr().err
+
+
+def test_one_thread_decodes_what_many_read(monkeypatch):
+    threads, decode = set(), rows.pages.blocks_tables
+
+    def noted(read):
+        threads.add(threading.current_thread())
+        return decode(read)
+
+    monkeypatch.setattr(rows.pages, "blocks_tables", noted)
+    monkeypatch.setattr(rows, "MANY", 1)
+    with WindowService(chain(), Troubles(max_limit=50)) as service:
+        fetch(service)
+    assert len(threads - {threading.main_thread()}) == 1
 
 
 # ── as fast as the quota allows ──────────────────────────────────────────────────────────────────
