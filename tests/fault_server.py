@@ -7,9 +7,11 @@ It buffers writes and turns off Nagle's algorithm: with http.server's defaults e
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import socket
 import struct
+import sys
 import threading
 import time
 from collections import deque
@@ -22,9 +24,41 @@ from urllib.parse import parse_qs, urlsplit
 GOOD = json.dumps({"rows": [1, 2, 3]}).encode()
 
 
+#: Linux tells when the bytes that were read had arrived (socket(7)); Python has no name for it.
+SO_TIMESTAMPNS = 35 if sys.platform == "linux" else None
+#: What to subtract from the wall clock's time of it.
+_START = time.time() - time.monotonic()
+
+
+class Arrivals(io.RawIOBase):
+    """Reads a socket, and knows when what was read last had arrived.
+
+    The kernel's time does not depend on when this process, or a thread of it, has its turn.
+    """
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.last = 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        if SO_TIMESTAMPNS is None:
+            count, notes = self._connection.recv_into(buffer), []
+        else:
+            count, notes, _, _ = self._connection.recvmsg_into([buffer], 64)
+        self.last = time.monotonic()
+        for _, kind, content in notes:
+            if kind == SO_TIMESTAMPNS:
+                seconds, nanoseconds = struct.unpack("qq", content)
+                self.last = seconds + nanoseconds / 10**9 - _START
+        return count
+
+
 @dataclass(frozen=True)
 class Seen:
-    """A request, as the service received it."""
+    """A request, and when it reached the service."""
 
     time: float
     line: str
@@ -48,6 +82,8 @@ class Handler(BaseHTTPRequestHandler):
 
     def setup(self) -> None:
         super().setup()
+        self.arrivals = Arrivals(self.connection)
+        self.rfile = io.BufferedReader(self.arrivals)
         self.server.connections.add(self.connection)
 
     def finish(self) -> None:
@@ -63,7 +99,7 @@ class Handler(BaseHTTPRequestHandler):
         server = self.server
         with server.lock:
             server.seen.append(
-                Seen(time.monotonic(), self.path, dict(self.headers), self.client_address[1])
+                Seen(self.arrivals.last, self.path, dict(self.headers), self.client_address[1])
             )
             reply = server.script.popleft() if server.script else server.otherwise
         reply(self)
@@ -83,6 +119,8 @@ class FaultServer(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
+        if SO_TIMESTAMPNS is not None:  # connections that it accepts inherit it
+            self.socket.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
         self.lock = threading.Lock()
         self.over = threading.Event()
         self.connections: set[socket.socket] = set()

@@ -6,8 +6,9 @@ Both take turns within one run, so that noise meets both; what is printed are me
 ratio. The promise: at most 1.5 times the floor.
 
 Memory: the peaks of processes that fetch more and more masterchain blocks to the disk. What is not
-committed yet is at most a file: from there on memory stays where it is. The promise: 100 times as
-many blocks take at most 1.2 times the memory.
+committed yet is at most a file; beside it are pages that come before their turn. The promise: 100
+times as many blocks take at most 1.2 times the memory. Not kept: importing takes most of the first
+peak, 10 masterchain blocks are less than a page, and allocators keep what they once had.
 
 Requests: how many a million transactions take, and how much of a rate limit is used.
 """

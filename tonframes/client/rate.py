@@ -5,20 +5,27 @@ from __future__ import annotations
 import time
 from collections import deque
 from threading import Event, Lock
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 #: A wait is split into slices of this many seconds. Ctrl-C does not interrupt a wait on Windows,
 #: so it takes effect between two slices; the same holds for closing a client in another thread.
 SLICE = 0.2
-#: Requests are spaced this much wider than the limit requires, because two requests may arrive
-#: closer together than they were sent.
-MARGIN = 1.035
+#: Requests are spaced this much wider than the limit requires. The difference makes up for turns
+#: that come late.
+MARGIN = 1.025
+#: As many requests as a second may have are spread over at least so many seconds, because two
+#: requests may arrive closer together than they were sent.
+SECOND = 1.015
 #: Turns that come late by up to so many seconds, because a thread woke up late or had nothing to
 #: send, do not delay those after them: these come closer together, by at most this factor.
 LATE, CLOSER = 1.0, 2.0
-#: Seconds that as many requests as are allowed in a second take at least, even so.
-SECOND = 1.03
 #: Requests of a second that are remembered at most.
 MOST = 10_000
+#: Seconds between two looks at whether a request was sent, while none of the last second was.
+LOOK = 0.005
 #: Repeated answers of 429 widen the spacing to at most this many times that of the limit.
 SLOWEST = 8.0
 
@@ -63,13 +70,36 @@ class Clock:
         self._stopped.set()
 
 
+class Turn:
+    """Permission to send one request.
+
+    Attributes
+    ----------
+    seconds
+        Seconds waited for it.
+    """
+
+    def __init__(self, seconds: float, sent: Callable[[], None]) -> None:
+        self.seconds = seconds
+        self._sent: Callable[[], None] | None = sent
+
+    def sent(self) -> None:
+        """Note that the request was sent; only the first call counts."""
+        sent, self._sent = self._sent, None
+        if sent is not None:
+            sent()
+
+
 class Rate:
     """Let requests through one by one, at most `rate` in a second.
 
-    Requests are spaced evenly; a burst after a pause is not allowed. Turns that come late are made
-    up for, as far as no second has more requests than it may have. `slow_down`, called after a
-    429, doubles the spacing (to at most `SLOWEST` times); `recover`, called after a success,
-    reduces it by a tenth, down to that of the limit.
+    Requests are spaced evenly. Turns that come late are made up for: those after them come up to
+    twice as close together. But no second has more requests than it may have, even after a pause.
+    A request counts from its turn until a second after it was sent. So it does not matter how long
+    it takes to connect, or to get from its turn to the socket.
+
+    `slow_down`, called after a 429, doubles the spacing (to at most `SLOWEST` times); `recover`,
+    called after a success, reduces it by a tenth, down to that of the limit.
 
     Parameters
     ----------
@@ -81,39 +111,55 @@ class Rate:
     Examples
     --------
     >>> rate = Rate(50, Clock())
-    >>> sum(rate.take_turn() for _ in range(3)) > 2 / 50
+    >>> turns = [rate.take_turn() for _ in range(3)]
+    >>> sum(turn.seconds for turn in turns) > 2 / 50
     True
     """
 
     def __init__(self, rate: float, clock: Clock) -> None:
         self._clock = clock
-        self._spacing, self._full = MARGIN / rate, SECOND * max(1, int(min(rate, MOST))) / rate
         # As many as are allowed in a second, or 1 if that is not even one.
-        self._sent: deque[float] = deque(maxlen=max(1, int(min(rate, MOST))))
+        self._most = max(1, int(min(rate, MOST)))
+        self._spacing, self._full = MARGIN / rate, SECOND * self._most / rate
+        self._unsent = 0
+        self._sent: deque[float] = deque()
         self._slowness = 1.0
         self._due = self._next = self._resumes = clock.now()
         self._turn = Lock()
         self._state = Lock()
 
-    def take_turn(self) -> float:
-        """Wait until a request may be sent, and return the seconds waited."""
+    def take_turn(self) -> Turn:
+        """Wait until a request may be sent. Its turn must be told when it was sent."""
         came = self._clock.now()
         # The next thread waits while it holds the lock; the others queue for the lock. If turns
         # were assigned in advance, a thread that wakes up late could send too close to the next.
         with self._turn:
-            while (left := max(self._next, self._resumes, self._allowed()) - self._clock.now()) > 0:
+            while (left := self._left()) > 0:
                 self._clock.sleep(left)
             now = self._clock.now()
-            spacing = self._spacing * self._slowness
-            self._due = max(self._due, now - LATE) + spacing
-            self._next = max(self._due, now + spacing / CLOSER)
-            self._sent.append(now)
-        return now - came
+            with self._state:
+                self._unsent += 1
+                spacing = self._spacing * self._slowness
+                self._due = max(self._due, now - LATE) + spacing
+                self._next = max(self._due, now + spacing / CLOSER)
+        return Turn(now - came, self._note)
 
-    def _allowed(self) -> float:
-        """Return when the oldest of a full second's requests is a second ago."""
-        size = self._sent.maxlen or 1
-        return self._sent[0] + self._full if len(self._sent) == size else 0.0
+    def _left(self) -> float:
+        """Return the seconds after which the next request may be sent, or to look again."""
+        with self._state:
+            now = self._clock.now()
+            while self._sent and self._sent[0] + self._full <= now:
+                self._sent.popleft()
+            left = max(self._next, self._resumes) - now
+            if self._unsent + len(self._sent) < self._most:
+                return left
+            return max(left, self._sent[0] + self._full - now if self._sent else LOOK)
+
+    def _note(self) -> None:
+        """Note that a request was sent, now at the latest."""
+        with self._state:
+            self._unsent -= 1
+            self._sent.append(self._clock.now())
 
     def slow_down(self, seconds: float = 0.0) -> None:
         """Double the spacing, and send nothing for a number of seconds."""

@@ -42,6 +42,8 @@ from tonframes.errors import RequestError, TonframesError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tonframes.client.rate import Turn
+
 T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
@@ -205,12 +207,12 @@ class Retry:
         while True:
             attempt += 1
             with self._counter.waiting():
-                paced = self._rate.take_turn()
+                turn = self._rate.take_turn()
             # A queue of many threads is not the service's fault: it does not use up the deadline.
-            ends += paced
-            self._counter.count(requests=1, retries=int(attempt > 1), seconds_paced=paced)
+            ends += turn.seconds
+            self._counter.count(requests=1, retries=int(attempt > 1), seconds_paced=turn.seconds)
             with self._counter.sending():
-                outcome = self._attempt(url, parse, ends - clock.now())
+                outcome = self._attempt(url, parse, ends - clock.now(), turn)
             if not isinstance(outcome, Failure):
                 self._rate.recover()
                 return outcome
@@ -236,10 +238,14 @@ class Retry:
             waited += wait
             self._counter.count(seconds_waited=wait)
 
-    def _attempt(self, url: str, parse: Callable[[bytes], T], left: float) -> T | Failure:
+    def _attempt(
+        self, url: str, parse: Callable[[bytes], T], left: float, turn: Turn
+    ) -> T | Failure:
         seconds = min(self._longest_attempt, max(left, 0.001))
         try:
-            answer = self._transport.get(url, seconds=seconds, silence=self._timeout)
+            answer = self._transport.get(
+                url, seconds=seconds, silence=self._timeout, sent=turn.sent
+            )
         except TransportError as error:
             if self._clock.stopped:
                 raise StoppedError from None
@@ -251,6 +257,8 @@ class Retry:
             return Failure(verdict, str(error), hint="check base_url and the network")
         except TooLargeError as error:
             return Failure(Verdict.FINAL, str(error), hint="ask for fewer rows or addresses")
+        finally:
+            turn.sent()  # also where there was no connection
         self._answered = True
         failure = judge(answer, url)
         if failure is not None:

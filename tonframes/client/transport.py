@@ -143,11 +143,15 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """When an exchange must end, how long it may pause, and whether the client was closed."""
+    """When an exchange must end, how long it may pause, and whether the client was closed.
+
+    `sent` is called when the request was written to the socket.
+    """
 
     ends: float
     silence: float
     stopped: Callable[[], bool]
+    sent: Callable[[], None]
 
 
 _bounds: ContextVar[_Bounds] = ContextVar("bounds of the current exchange of this thread")
@@ -205,10 +209,18 @@ class _PlainConnection(HTTPConnection):
     response_class = _BoundedResponse
     debuglevel = 0  # `http.client.HTTPConnection.debuglevel = 1` would print the key to stdout
 
+    def endheaders(self, *args: Any, **options: Any) -> None:
+        super().endheaders(*args, **options)  # connects, if need be, and writes the request
+        _bounds.get().sent()
+
 
 class _SecureConnection(HTTPSConnection):
     response_class = _BoundedResponse
     debuglevel = 0
+
+    def endheaders(self, *args: Any, **options: Any) -> None:
+        super().endheaders(*args, **options)
+        _bounds.get().sent()
 
 
 class _Adapter(HTTPAdapter):
@@ -247,7 +259,7 @@ class Transport:
         self._verify: bool | str = bundle or True
         self._adapter = _Adapter(pool_connections=4, pool_maxsize=CONNECTIONS)
 
-    def get(self, url: str, *, seconds: float, silence: float) -> Answer:
+    def get(self, url: str, *, seconds: float, silence: float, sent: Callable[[], None]) -> Answer:
         """Send one GET request and return the whole answer.
 
         Two things are not limited: name resolution, and connecting to a host with several
@@ -259,6 +271,8 @@ class Transport:
             Longest time for the exchange.
         silence
             Longest time to connect, and longest wait for the next byte, in seconds.
+        sent
+            Called as soon as the request has been written to the socket.
 
         Raises
         ------
@@ -268,7 +282,7 @@ class Transport:
             The answer is larger than `LARGEST_ANSWER`.
         """
         silence = min(silence, seconds)
-        bounds = _bounds.set(_Bounds(time.monotonic() + seconds, silence, self._stopped))
+        bounds = _bounds.set(_Bounds(time.monotonic() + seconds, silence, self._stopped, sent))
         try:
             request = requests.Request("GET", url, headers=self._headers).prepare()
             with self._adapter.send(

@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from tonframes.fetch.headers import Key
     from tonframes.fetch.windows import Ends
 
-#: A sample for so many masterchain blocks, and samples at most: each is a page of blocks, or some
-#: more where the service allows small pages only.
-PER_SAMPLE, MOST_SAMPLES, MOST_PAGES = 200, 12, 20
+#: A sample for so many masterchain blocks. It is a page of blocks, or some more where the service
+#: allows small pages only, but no more than so many.
+PER_SAMPLE, MOST_PAGES = 200, 20
+#: About how many pages all samples may have.
+ALL_PAGES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +51,12 @@ def measure(client: Client, runs: Sequence[range]) -> Density:
     if ends is None:
         return Density(None, None, _shows_blocks(client, whole.start))
     count = -(-sum(map(len, runs)) // PER_SAMPLE)
-    samples = min(MOST_SAMPLES, count)
-    step = (ends.last + 1 - ends.first) / samples
-    times = [ends.first + round(i * step) for i in range(samples)]
-    sizes: dict[int, tuple[int, int]] = {}
     try:
-        for first in times:
-            sizes |= _sample(client, first, ends)
+        sizes, read = _sample(client, ends.first, ends)
+        samples = min(ALL_PAGES // min(read, ALL_PAGES), count)
+        step = (ends.last + 1 - ends.first) / samples
+        for i in range(1, samples):
+            sizes |= _sample(client, ends.first + round(i * step), ends)[0]
     except UnknownOperationError:
         lacks_windows(client)
         return Density(None, None, _shows_blocks(client, whole.start))
@@ -67,11 +68,12 @@ def measure(client: Client, runs: Sequence[range]) -> Density:
     return Density(blocks, transactions, shown=True)
 
 
-def _sample(client: Client, first: int, ends: Ends) -> dict[int, tuple[int, int]]:
-    """Return the blocks and transactions of the masterchain blocks of which a page has all."""
+def _sample(client: Client, first: int, ends: Ends) -> tuple[dict[int, tuple[int, int]], int]:
+    """Return the blocks and transactions of masterchain blocks that came whole, and the pages."""
     found: dict[int, dict[Key, int]] = defaultdict(dict)
-    start, stop, following = ends.run.start, ends.run.stop, first
-    for _ in range(MOST_PAGES):
+    start, stop, following, read = ends.run.start, ends.run.stop, first, 0
+    while read < MOST_PAGES:
+        read += 1
         parse = headers.reading(following, ends.last)
         ask = partial(client.blocks, parse, start_utime=following, end_utime=ends.last)
         page, limit = read_page(client, ask)
@@ -88,11 +90,12 @@ def _sample(client: Client, first: int, ends: Ends) -> dict[int, tuple[int, int]
         following = max(following + 1, *(header.utime for header in page.headers))
     if first > ends.first:
         start = min(found, default=0) + headers.MARGIN
-    return {
+    sizes = {
         seqno: (len(counts), sum(counts.values()))
         for seqno, counts in found.items()
         if start <= seqno < stop
     }
+    return sizes, read
 
 
 def _shows_blocks(client: Client, seqno: int) -> bool:

@@ -119,8 +119,9 @@ def plan_blocks(
 ) -> Plan:
     """Return how many requests and seconds a fetch would take; fetch and write nothing.
 
-    A few requests, at most 15, measure how many blocks and transactions there are and whether the
-    service can be read through windows. Offline, or if nothing is missing, none is sent.
+    A few requests measure how many blocks and transactions there are and whether the service can
+    be read through windows: about 15 at most, and 25 where it allows pages of very few rows only.
+    Offline, or if nothing is missing, none is sent.
 
     Parameters
     ----------

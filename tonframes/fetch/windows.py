@@ -9,6 +9,7 @@ together by masterchain blocks, and given as soon as it is whole.
 from __future__ import annotations
 
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -162,6 +163,9 @@ class _Windows:
         self._position = run.start
         self._whole = run.start  # the seqno before which everything has come
         self._crew = Crew()
+        # Decoding holds the interpreter lock: many threads are no faster. But each would keep the
+        # memory that it once needed: malloc and Arrow's allocator keep it by thread.
+        self._decoder = ThreadPoolExecutor(1, "tonframes-decoder")
         self._changed = Condition()
         self._under_way = 0
         self._given = time.monotonic()
@@ -194,6 +198,7 @@ class _Windows:
         with self._changed:
             self._over = True
         self._crew.close()
+        self._decoder.shutdown(wait=False)
 
     # ── what is whole ────────────────────────────────────────────────────────────────────────────
 
@@ -333,13 +338,17 @@ class _Windows:
             self._over = True
             self._error = self._error or error
 
+    def _decoding(self, parse: Callable[[bytes], P]) -> Callable[[bytes], P]:
+        """Return a function that decodes in the thread for it."""
+        return lambda content: self._decoder.submit(parse, content).result()
+
     def _read_blocks(self, part: Slice) -> None:
         """Read a page of a slice."""
         client = self._client
         if part.attempt is not None:
             wait_before(client, part.attempt)
         first, last = part.next, part.end
-        parse = headers.reading(first, last)
+        parse = self._decoding(headers.reading(first, last))
         page, limit = read_page(
             client, partial(client.blocks, parse, start_utime=first, end_utime=last)
         )
@@ -361,7 +370,7 @@ class _Windows:
         while wanted is not None:
             ended, got = False, 0
             start, end = wanted.of.interval.start, wanted.of.interval.end
-            parse = rows.reading(start, end)
+            parse = self._decoding(rows.reading(start, end))
             while got < wanted.count and not ended:
                 at, most = wanted.offset + got, wanted.count - got
                 ask = partial(client.transactions, parse, start_lt=start, end_lt=end, offset=at)
