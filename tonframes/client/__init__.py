@@ -1,6 +1,7 @@
 """The client: HTTP, and nothing about frames.
 
-- `client`: `Client`, one method for each operation of the service; checks the arguments.
+- `client`: `Client`: the address of a service, the key, the rate limit.
+- `operations`: one method for each operation of the service.
 - `arguments`: checks of what a client is given.
 - `limit`: how many rows a page may have.
 - `retry`: repeats a request until it succeeds or cannot: attempts, waits, deadline, final error.
@@ -10,8 +11,9 @@
 - `rate`: limits the requests per second.
 """
 
-from tonframes.client.client import LAST_LT, MOST_ADDRESSES, Client, TooManyRowsError
+from tonframes.client.client import Client
 from tonframes.client.limit import MOST_ROWS, PageLimit
+from tonframes.client.operations import LAST_LT, MOST_ADDRESSES, TooManyRowsError
 from tonframes.client.retry import TooLongError, UnknownOperationError
 from tonframes.client.statistics import Statistics
 
