@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from tonframes.analysis.engines import Frame
 
 _DAY = 86_400
-_FIRST_MONDAY = 4 * _DAY  # 1970-01-05
+# 1969-12-29. It is before 1970 so that only numbers from 0 on are divided: on DuckDB, the lowest
+# allowed versions round negative quotients up.
+_MONDAY = -3 * _DAY
 
 #: Length in seconds of the periods that always have the same length.
 LENGTHS = {"hour": 3600, "day": _DAY, "week": 7 * _DAY}
@@ -31,7 +33,7 @@ def _with_start(frame: Frame, period: str, seconds: str) -> Frame:
     second = nw.col(seconds)
     if period == "month":
         return _moments(_with_month(frame, second // _DAY), period)
-    offset = _FIRST_MONDAY if period == "week" else 0
+    offset = _MONDAY if period == "week" else 0
     length = LENGTHS[period]
     start = (second - offset) // length * length + offset
     return _moments(frame.with_columns(start.alias(period)), period)
