@@ -1,4 +1,4 @@
-"""Damage: files that are no longer what was written are found, and set aside."""
+"""Find damaged files, whose content is not what was written, and set them aside."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def table_of(folder: str) -> Table:
     return schema.HISTORIES if name == schema.HISTORIES.name else schema.TABLES[name]
 
 
-class Damaged(StoreError):  # noqa: N818 - a state of a file, told apart within the store only
+class Damaged(StoreError):  # noqa: N818 - a state of a file; only the store handles it apart from other errors
     """A file is not, or no longer, what was written under its name."""
 
     def __init__(self, file: Path, reason: str) -> None:

@@ -46,8 +46,8 @@ def ingest(
 ) -> dict[str, int]:
     r"""Put JSON that you already have into a store, as unproven rows.
 
-    Nobody knows whether anything is missing among these rows. So they are kept apart from those
-    that were fetched, in the folder `ingested` of the store: `read_blocks(store, unproven=True)`
+    It is unknown whether rows are missing among these. So they are kept apart from those that were
+    fetched, in the folder `ingested` of the store: `read_blocks(store, unproven=True)`
     reads them too, and `fetch_blocks` fetches their masterchain blocks as if they were not there.
     Once a masterchain block is fetched, its ingested rows are not read any more.
 

@@ -1,8 +1,9 @@
-"""Small files of histories become larger ones; no reader of a store sees a transaction twice.
+"""Merge small files of histories into larger ones.
 
 While files are being replaced, the note `merging.json` names the old ones and the new one. Once
-the new file of transactions is there, the old ones do not count any more. If the process is killed
-meanwhile, the next one that writes to the store goes on where it stopped.
+the new file of transactions is there, the readers of tonframes ignore the old ones, so that they
+read no transaction twice. Another engine that opens the folder in that moment may do so. If the
+process is killed, the next one that writes to the store completes the merge.
 """
 
 from __future__ import annotations

@@ -337,7 +337,7 @@ class Store(Reader):
     def _sweep(self) -> None:
         """Remove what a killed process has left: temporary files, and ranges not yet held.
 
-        Both are made under the lock only: whoever holds it never removes what another is writing.
+        Both are made under the lock only, so its holder never removes what another process writes.
         """
         self._sweep_temporary()
         self._finish_merging()

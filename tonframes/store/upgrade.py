@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 def upgrade_store(path: str | PathLike[str]) -> list[Path]:
     """Rewrite the files of a store that an older version of tonframes has written.
 
-    There is no need to: tonframes reads and extends a store of any older version. But an engine
+    An upgrade is optional: tonframes reads and extends a store of any older version. But an engine
     that opens a folder of it as one data set, such as `polars.scan_parquet`, finds files with
     different columns until they are all of one version.
 
     Each file is replaced as a whole, under the lock of the store. If the upgrade is interrupted,
-    calling it again goes on where it stopped. Other processes may read and write meanwhile.
+    calling it again continues where it stopped. Other processes may read and write meanwhile.
     Afterwards an older tonframes refuses the store.
 
     Parameters

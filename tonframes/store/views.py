@@ -169,8 +169,8 @@ def read_blocks(
     columns
         Which columns to read, of every table that has them; None is all.
     unproven
-        Whether to read ingested rows of the masterchain blocks that are not held, too. Nobody has
-        proven that nothing is missing among them; `Blocks.unproven` lists their seqnos.
+        Whether to read ingested rows of the masterchain blocks that are not held, too. They are
+        not proven to be complete; `Blocks.unproven` lists their seqnos.
 
     Returns
     -------
