@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import http.client
 import json
@@ -20,13 +21,16 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
+from pandas.testing import assert_frame_equal
 
+import tonframes as tf
 from tonframes.addresses import to_friendly
 from tonframes.errors import StoreError
 from tonframes.parse import parse_accounts, parse_blocks
 from tonframes.service import serve, serve_forever
 from tonframes.service import server as shell
 from tonframes.service.rows import HeldRows
+from tonframes.service.scanned import scanned
 from tonframes.service.shard_state import shard_state
 from tonframes.store import Store, read_accounts, read_blocks
 from tonframes.synthetic import Chain
@@ -209,6 +213,8 @@ def test_served_rows_are_those_of_the_store(specified, deployed, path, bodies):
         for body in (specified_body, transactions):
             tables = in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, body)]))
             stored = in_order({n: held.arrow(n) for n in ("transactions", "messages")})
+            if body is transactions:
+                stored["transactions"] = scanned(stored["transactions"])
             for name, table in stored.items():
                 assert tables[name].equals(table)
         parsed = in_order({"blocks": parse_blocks(blocks).arrow("blocks")})
@@ -216,7 +222,17 @@ def test_served_rows_are_those_of_the_store(specified, deployed, path, bodies):
         # In its own dialect even the objects are those that the store was made of.
         originals = {row["hash"]: row for row in bodies[seqno]["transactions"]}
         for row in json.loads(transactions)["transactions"]:
-            assert dropped(row) == dropped(originals[row["hash"]])
+            assert row == as_scanned(originals[row["hash"]])
+
+
+def as_scanned(row):
+    """Return a transaction with gas and its fees exchanged where the fees are less."""
+    row = copy.deepcopy(row)
+    compute = row["description"].get("compute_ph") or {}
+    fees, used = compute.get("gas_fees"), compute.get("gas_used")
+    if fees is not None and int(fees) < int(used):
+        compute["gas_fees"], compute["gas_used"] = used, fees
+    return row
 
 
 def dropped(value):
@@ -478,8 +494,8 @@ def test_deployed_services_answer_with_blocks(deployed, bodies):
     for seqno in (FIRST, 200, 240, LAST):
         status, answer = get(deployed, "masterchainBlockShards", seqno=seqno)
         assert (status, list(answer)) == (200, ["blocks"])
-        expected = {key(block): dropped(block) for block in bodies[seqno]["blocks"]}
-        assert {key(block): dropped(block) for block in answer["blocks"]} == expected
+        expected = {key(block): block for block in bodies[seqno]["blocks"]}
+        assert {key(block): block for block in answer["blocks"]} == expected
 
 
 def test_deployed_blocks_sort_by_time(deployed, bodies):
@@ -521,12 +537,20 @@ def test_deployed_transactions_are_newest_first_unless_asked(deployed, bodies):
         ({"limit": "1001"}, 500, "limit is not allowed: 1001 > 1000"),
         ({"sort": "up"}, 500, "wrong value for sort parameter"),
         ({"sort": ""}, 500, "wrong value for sort parameter"),
-        ({"limit": "abc"}, 422, 'schema: error converting value for "limit"'),
-        ({"limit": str(2**31)}, 422, 'schema: error converting value for "limit"'),
-        ({"limit": "1.5"}, 422, 'schema: error converting value for "limit"'),
-        ({"offset": "abc"}, 422, 'schema: error converting value for "offset"'),
+        ({"limit": "abc"}, 422, 'failed to decode: schema: error converting value for "limit"'),
+        (
+            {"limit": str(2**31)},
+            422,
+            'failed to decode: schema: error converting value for "limit"',
+        ),
+        ({"limit": "1.5"}, 422, 'failed to decode: schema: error converting value for "limit"'),
+        ({"offset": "abc"}, 422, 'failed to decode: schema: error converting value for "offset"'),
         # What is wrong first is said first.
-        ({"seqno": "7", "limit": "abc"}, 422, 'schema: error converting value for "limit"'),
+        (
+            {"seqno": "7", "limit": "abc"},
+            422,
+            'failed to decode: schema: error converting value for "limit"',
+        ),
     ],
 )
 def test_deployed_errors(deployed, parameters, status, text):
@@ -556,10 +580,133 @@ def test_deployed_pages_past_the_end(deployed):
     assert error(deployed, "masterchainBlockShards", **asked) == (404, "blocks not found")
     status, answer = get(deployed, "transactionsByMasterchainBlock", **asked)
     assert (status, answer) == (200, {"transactions": [], "address_book": {}})
-    # A block that is not held is told before a limit that is not allowed; for blocks it is not.
-    asked = {"seqno": 7, "limit": 1001}
-    assert error(deployed, "transactionsByMasterchainBlock", **asked)[0] == 404
-    assert error(deployed, "masterchainBlockShards", **asked)[0] == 500
+    # A limit or a sort that is not allowed is told before a block that is not held.
+    for wrong in ({"limit": 1001}, {"sort": "up"}):
+        for operation in ("transactionsByMasterchainBlock", "masterchainBlockShards"):
+            assert error(deployed, operation, seqno=7, **wrong)[0] == 500
+        assert error(deployed, "transactions", mc_seqno=7, **wrong)[0] == 500
+    assert error(deployed, "transactions", mc_seqno=7, limit=1001, lt="x")[0] == 422
+
+
+@pytest.mark.parametrize(
+    ("target", "same"),
+    [
+        ("/api/v3/accountStates/?address={0}", "address={0}"),
+        ("/API/V3/accountstates?address={0}", "address={0}"),
+        ("/api/v3/accountStates?address[]={0}&address[]={1}", "address={0}&address={1}"),
+        ("/api/v3/accountStates?address%5B%5D={0}", "address={0}"),
+        ("/api/v3/accountStates?Address={0}&ADDRESS[]={1}", "address={0}&address={1}"),
+        ("/api/v3/accountStates?address={0}&Include_BOC[]=0", "address={0}&include_boc=0"),
+        ("/api/v3/accountStates?address={0}&X_NO_METADATA=1", "address={0}&x_no_metadata=1"),
+    ],
+)
+def test_deployed_services_read_paths_and_names_leniently(deployed, states, target, same):
+    raw = [row["address"] for row in states["accounts"][:2]]
+    status, body, _ = fetch(deployed, target.format(*raw))
+    assert status == 200
+    expected = fetch(deployed, f"/api/v3/accountStates?{same.format(*raw)}")
+    assert (status, body) == expected[:2]
+
+
+def test_deployed_pages_are_asked_for_in_any_spelling(deployed):
+    plain = get(deployed, "transactionsByMasterchainBlock", seqno=240, limit=2, sort="asc")
+    asked = {"SEQNO": 240, "limit[]": 2, "Sort": "ASC"}
+    assert get(deployed, "TransactionsByMasterchainBlock/", **asked) == plain
+    assert get(deployed, "masterchaininfo/") == get(deployed, "masterchainInfo")
+
+
+def test_other_spellings_are_not_specified(specified, states):
+    address = states["accounts"][0]["address"]
+    for target in (f"accountStates/?address={address}", f"accountstates?address={address}"):
+        assert fetch(specified, f"/api/v3/{target}")[0] == 404
+    assert error(specified, "accountStates", **{"address[]": address})[0] == 422
+
+
+def test_deployed_services_send_null_for_what_is_not_there(deployed, states):
+    target = "transactionsByMasterchainBlock"
+    rows = get(deployed, target, seqno=240, limit=1000)[1]["transactions"]
+    assert any(row["in_msg"] is None for row in rows)
+    [external, *_] = [
+        row["in_msg"] for row in rows if row["in_msg"] and not row["in_msg"]["source"]
+    ]
+    assert [external[key] for key in ("source", "value", "created_lt", "bounce")] == [None] * 4
+    assert not {"in_msg_tx_hash", "out_msg_tx_hash"} & external.keys()
+    address = states["accounts"][0]["address"]
+    [account] = get(deployed, "accountStates", address=address)[1]["accounts"]
+    assert {"contract_methods", "interfaces"} <= account.keys()
+
+
+def test_the_specification_has_no_nulls(specified):
+    body = fetch(specified, "/api/v3/masterchainBlockShards?seqno=240&limit=1000")[1]
+    assert b":null" not in body.partition(b'"address_book"')[0]
+
+
+@pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
+def test_recorded_answers_are_served_as_they_were_recorded(real, tmp_path):
+    """A store of recorded transactions answers with each of them as today's service would."""
+    files = {int(path.stem): path for path in (real / "masterchainBlockShards").glob("*.json")}
+    exchanged = 0
+    for seqno, path in files.items():
+        document = json.loads(path.read_bytes())
+        read = [pages.read(schema.BLOCKS_ANSWER, path.read_bytes())]
+        tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
+        tables["blocks"] = schema.BLOCKS.schema.empty_table()
+        store = Store(tmp_path / path.stem)
+        store.claim("-239", "recorded")
+        store.write_blocks(tables, [range(seqno, seqno + 1)], proof="recorded")
+        served = {
+            row["hash"]: row
+            for row in (
+                json.loads(bytes(held.json))
+                for held in HeldRows(store, "service").transactions(seqno)
+            )
+        }
+        assert len(served) == len(document["transactions"])
+        for row in document["transactions"]:
+            expected = as_scanned(row)
+            exchanged += expected != row
+            assert without_added(served[row["hash"]], expected) == expected
+    assert exchanged > 0
+
+
+def without_added(served, recorded):
+    """Return what is served without keys that are null and that the recording does not have."""
+    if isinstance(served, dict) and isinstance(recorded, dict):
+        return {
+            key: without_added(value, recorded.get(key))
+            for key, value in served.items()
+            if key in recorded or value is not None
+        }
+    if isinstance(served, list) and isinstance(recorded, list):
+        return [without_added(*pair) for pair in zip(served, recorded, strict=True)]
+    return served
+
+
+def test_gas_and_fees_of_special_accounts_are_exchanged_and_come_back(specified, deployed, path):
+    seqno = 240
+    held = tf.undo_gas_exchange(read_blocks(path, [seqno]).transactions)
+    special = held[(held.block_workchain == -1) & (held.compute_gas_fees == 0)].set_index("hash")
+    special = special[special.compute_gas_used > 0]
+    assert len(special) > 1
+    document = fetch(deployed, f"/api/v3/transactionsByMasterchainBlock?seqno={seqno}&limit=1000")[
+        1
+    ]
+    for row in json.loads(document)["transactions"]:
+        compute = row["description"].get("compute_ph", {})
+        if row["hash"] in special.index:
+            used = str(special.compute_gas_used[row["hash"]])
+            assert (compute["gas_fees"], compute["gas_used"]) == (used, "0")
+        elif "gas_used" in compute:
+            assert int(compute["gas_fees"]) >= int(compute["gas_used"])
+    fetched = parse_blocks(document).transactions
+    columns = ["hash", "compute_gas_used", "compute_gas_fees"]
+    assert_frame_equal(
+        tf.undo_gas_exchange(fetched)[columns].sort_values("hash", ignore_index=True),
+        held[columns].sort_values("hash", ignore_index=True),
+    )
+    # Where the store has the values of the chain, the specification's dialect answers with them.
+    plain = get(specified, "masterchainBlockShards", seqno=seqno)[1]["transactions"]
+    assert any(row["description"].get("compute_ph", {}).get("gas_fees") == "0" for row in plain)
 
 
 def test_deployed_seqnos_wrap(deployed):
@@ -576,8 +723,8 @@ def test_deployed_account_states(deployed, states):
     for addresses in (raw, friendly, [",".join(raw)], [",".join(friendly), raw[0]], [*raw, *raw]):
         status, answer = get(deployed, "accountStates", address=addresses)
         assert status == 200
-        found = {row["address"]: dropped(row) for row in answer["accounts"]}
-        assert found == {address: dropped(rows[address]) for address in raw}
+        found = {row["address"]: row for row in answer["accounts"]}
+        assert found == {address: rows[address] for address in raw}
         assert len(answer["accounts"]) == len(raw)
         assert set(answer["address_book"]) == set(raw)
     plus = next(address for address in friendly + [to_friendly(a) for a in rows] if address)
@@ -587,7 +734,7 @@ def test_deployed_account_states(deployed, states):
 def test_deployed_errors_about_accounts(deployed, states):
     good = states["accounts"][0]["address"]
     assert error(deployed, "accountStates") == (422, "address of account is required")
-    converting = "schema: error converting value for"
+    converting = "failed to decode: schema: error converting value for"
     for bad in ("x", f"{good},x", "a b"):
         found = error(deployed, "accountStates", address=[good, good, good, bad])
         assert found == (422, f'{converting} index 3 of "address"')
@@ -679,21 +826,27 @@ def test_shard_state_before_and_at_the_start_of_a_store(tmp_path, bodies):
         tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
         store.write_blocks(tables, [part], proof="synthetic")
         held = HeldRows(store, "service")
-        for seqno in (start - 1, start, start + 1):
+        for seqno in (start, start + 1):
             tips = shard_state(held, seqno)
             found = {(tip.workchain, tip.shard, tip.seqno) for tip in tips}
             assert truth[seqno] <= found
             assert covers(found)
         body = json.dumps({"blocks": [json.loads(bytes(tip.json)) for tip in tips]})
         assert len(parse_blocks(body).blocks) == len(tips)
-        assert shard_state(held, start - 2) == []
+        # Before the first masterchain block there is none; before a later range it is known.
+        assert shard_state(held, start - 1) == []
+        make_blocks(folder, Chain(seed=8, first_seqno=3, transactions_per_block=4), range(3, 5))
+        tips = shard_state(HeldRows(store, "service"), start - 1)
+        found = {(tip.workchain, tip.shard, tip.seqno) for tip in tips}
+        assert truth[start - 1] <= found
+        assert covers(found)
 
 
 def test_shard_state_of_blocks_that_are_not_held(deployed):
-    for seqno in (FIRST - 2, LAST + 1, "abc", "", 2**32 + 240):
+    for seqno in (FIRST - 2, FIRST - 1, LAST + 1, "abc", "", 2**32 + 240):
         found = error(deployed, "masterchainBlockShardState", seqno=seqno)
         assert found == (404, "blocks not found")
-    assert get(deployed, "masterchainBlockShardState", seqno=FIRST - 1)[0] == 200
+    assert get(deployed, "masterchainBlockShardState", seqno=FIRST)[0] == 200
 
 
 # ── what is refused at the start ─────────────────────────────────────────────────────────────────
@@ -741,10 +894,13 @@ def test_a_port_that_is_taken(path, specified):
     ["/", "/api/v3", "/api/v3/", "/api/v3/nothing", "/accountStates", "//[", "/%2e%2e/etc/passwd"],
 )
 def test_other_paths_are_not_found(specified, deployed, target):
-    for url in (specified, deployed):
+    for url, expected, begin in (
+        (specified, 404, "Cannot GET /"),
+        (deployed, 500, "internal server error: Cannot GET /"),
+    ):
         status, body, _ = fetch(url, target)
-        assert status == 404
-        assert json.loads(body)["error"].startswith("Cannot GET /")
+        assert status == expected
+        assert json.loads(body)["error"].startswith(begin)
     status, body, _ = fetch(specified, "/api/v3/masterchainBlockShardState?seqno=240")
     assert json.loads(body) == {"error": "Cannot GET /api/v3/masterchainBlockShardState"}
 

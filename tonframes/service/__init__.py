@@ -8,6 +8,7 @@
     parameters   what requests ask for, and how it is refused
     shard_state  the tips: the last block of each shard as of a masterchain block
     rows         rows that a store holds, as JSON, cached in memory
+    scanned      what deployed services change in transactions as they read them
 
 Use it to work offline, to share a store, and for tests.
 """
