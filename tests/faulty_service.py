@@ -27,6 +27,7 @@ from tonframes.seqnos import ranges
 from tonframes.service.dialects import DIALECTS
 from tonframes.service.parameters import Refusal
 from tonframes.service.rows import HeldRows
+from tonframes.service.scanned import scanned
 from tonframes.store import Store, digest
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import Tables, in_order, stamped
@@ -57,6 +58,7 @@ def tables_of(answers: Iterable[object]) -> Tables:
 def append(path: Path, answers: Iterable[Any]) -> None:
     """Commit synthetic masterchain blocks to a store."""
     tables = tables_of(answers)
+    tables["transactions"] = scanned(tables["transactions"])  # as the service answers them
     seqnos = ranges(tables["blocks"]["mc_block_seqno"].to_pylist())
     store = Store(path)
     store.claim("-217", "synthetic")

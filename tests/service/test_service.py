@@ -1004,7 +1004,7 @@ def test_malformed_requests_get_an_error_of_the_same_form(specified, sent, statu
 
 
 def test_slow_clients_are_let_go(path, monkeypatch):
-    monkeypatch.setattr(shell._Handler, "timeout", 0.2)
+    monkeypatch.setattr(shell, "TIMEOUT", 0.2)
     with serve(path) as url:
         with raw_socket(url) as idle, raw_socket(url) as half, raw_socket(url) as heads:
             half.sendall(b"GET /api/v3/master")
@@ -1047,12 +1047,85 @@ def test_connections_are_kept(specified):
 def test_more_connections_than_threads_wait_their_turn(path, monkeypatch):
     monkeypatch.setattr(shell, "MOST_CONNECTIONS", 4)
     monkeypatch.setattr(shell, "LINGER", 0.05)
-    monkeypatch.setattr(shell._Handler, "timeout", 0.1)
+    monkeypatch.setattr(shell, "TIMEOUT", 0.1)
     with serve(path) as url, contextlib.ExitStack() as stack:
         for _ in range(10):
             stack.enter_context(raw_socket(url))
         assert alive(url)
         assert sum("process_request_thread" in t.name for t in threading.enumerate()) <= 4
+
+
+@contextlib.contextmanager
+def in_background(work):
+    """Call `work` again and again in a thread while the context lasts."""
+    stop = threading.Event()
+
+    def repeat():
+        while not stop.wait(0.05):
+            work()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def drip(connections):
+    for connection in connections:
+        with contextlib.suppress(OSError):
+            connection.sendall(b"x")
+
+
+def test_connections_that_drip_a_byte_do_not_keep_a_new_client_out(path):
+    with serve(path) as url, contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(raw_socket(url)) for _ in range(300)]
+        for connection in connections:
+            connection.sendall(b"GET /api/v3/masterchainInfo?x=")
+        stack.enter_context(in_background(lambda: drip(connections)))
+        for _ in range(5):
+            start = time.monotonic()
+            assert alive(url)
+            assert time.monotonic() - start < 2
+
+
+def test_connections_that_read_slowly_do_not_keep_a_new_client_out(path, bodies):
+    seqno = max(bodies, key=lambda n: len(bodies[n]["transactions"]))
+    request = (
+        f"GET /api/v3/masterchainBlockShards?seqno={seqno} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    with serve(path) as url, contextlib.ExitStack() as stack:
+        for _ in range(shell.MOST_CONNECTIONS):
+            raw = stack.enter_context(socket.socket())
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.connect(("127.0.0.1", urlsplit(url).port))
+            raw.sendall(request.encode() * 50)
+        start = time.monotonic()
+        assert alive(url)
+        assert time.monotonic() - start < 5
+
+
+def test_the_head_of_a_request_must_come_in_time_however_it_drips(path, monkeypatch):
+    monkeypatch.setattr(shell, "TIMEOUT", 0.5)
+    with serve(path) as url, raw_socket(url) as line, raw_socket(url) as heads:
+        line.sendall(b"GET /api/v3/")
+        heads.sendall(b"GET /api/v3/masterchainInfo HTTP/1.1\r\nX: ")
+        start = time.monotonic()
+        with in_background(lambda: drip([line, heads])):
+            assert line.recv(100) == b""
+            assert heads.recv(100).startswith(b"HTTP/1.1 408 ")
+        assert time.monotonic() - start < 2
+
+
+def test_a_connection_that_is_used_outlasts_those_that_are_not(path, monkeypatch):
+    monkeypatch.setattr(shell, "MOST_CONNECTIONS", 3)
+    with serve(path) as url, connect(url) as used, contextlib.ExitStack() as stack:
+        for _ in range(6):
+            used.request("GET", "/api/v3/masterchainInfo")
+            assert used.getresponse().read()
+            stack.enter_context(raw_socket(url))
 
 
 def test_a_service_ends_while_connections_wait_their_turn(path, monkeypatch):
