@@ -416,8 +416,8 @@ def test_a_store_that_speaks_no_blocks_cannot_speak_as_a_deployed_service(tmp_pa
     store = Store(tmp_path)
     store.claim("-217", "a test")
     store.write_blocks(tables, [range(5, 6)], proof="")
-    with pytest.raises(tf.StoreError, match="blocks"), tf.serve(tmp_path, dialect="service"):
+    with pytest.raises(tf.StoreError, match="blocks"), tf.serve(tmp_path):
         pass
-    with tf.serve(tmp_path) as url, tf.Client(url) as client:
+    with tf.serve(tmp_path, dialect="specification") as url, tf.Client(url) as client:
         fetched = tf.fetch_blocks([5], client=client, store=None)
     assert fetched.arrow("transactions").equals(tables["transactions"])

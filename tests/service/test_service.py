@@ -101,13 +101,13 @@ def states(world):
 
 @pytest.fixture(scope="session")
 def specified(path):
-    with serve(path) as url:
+    with serve(path, dialect="specification") as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def deployed(path):
-    with serve(path, dialect="service") as url:
+    with serve(path) as url:
         yield url
 
 
@@ -298,11 +298,11 @@ def test_limit_is_100_and_offset_0_where_the_specification_is_silent(tmp_path):
     [body] = make_blocks(tmp_path, chain, range(7, 8))
     everything = [row["hash"] for row in by_lt(body["transactions"])]
     assert len(everything) > 100
-    with serve(tmp_path) as url:
+    with serve(tmp_path, dialect="specification") as url:
         assert hashes(get(url, "masterchainBlockShards", seqno=7)[1]) == everything[:100]
         rest = get(url, "masterchainBlockShards", seqno=7, offset=100)[1]
         assert hashes(rest) == everything[100:200]
-    with serve(tmp_path, dialect="service") as url:
+    with serve(tmp_path) as url:
         assert len(get(url, "transactionsByMasterchainBlock", seqno=7)[1]["transactions"]) == 100
 
 
@@ -466,7 +466,7 @@ def test_masterchain_info_names_the_ends_and_the_network(specified, deployed, bo
 def test_masterchain_info_without_blocks_tells_what_is_known(tmp_path, network, global_id):
     chain = Chain(seed=4, first_seqno=98, transactions_per_block=4)
     make_blocks(tmp_path, chain, range(98, 103), with_blocks=False, network=network)
-    with serve(tmp_path) as url:
+    with serve(tmp_path, dialect="specification") as url:
         answer = get(url, "masterchainInfo")[1]
         known = {"workchain": -1, "shard": "-9223372036854775808"}
         known |= {"global_id": global_id} if global_id else {}
@@ -480,7 +480,7 @@ def test_a_store_of_accounts_alone_is_served_as_specified(tmp_path):
     make_accounts(tmp_path, states, moment=datetime(2026, 1, 1, tzinfo=UTC))
     for name in ("blocks", "messages", "transactions"):  # as after a clone, which lacks them
         (tmp_path / name).rmdir()
-    with serve(tmp_path) as url:
+    with serve(tmp_path, dialect="specification") as url:
         assert get(url, "masterchainInfo")[1]["last"]["global_id"] == -239
         assert get(url, "masterchainBlockShards", seqno=0)[0] == 404
         address = states["accounts"][0]["address"]
@@ -751,14 +751,14 @@ def test_deployed_account_states_of_no_and_too_many_addresses(tmp_path):
     make_blocks(tmp_path, chain, range(10, 11))
     made_up = [{"address": f"0:{n:064X}", "balance": str(n)} for n in range(1, 1101)]
     make_accounts(tmp_path, {"accounts": made_up}, moment=datetime(2026, 1, 1, tzinfo=UTC))
-    with serve(tmp_path, dialect="service") as url:
+    with serve(tmp_path) as url:
         answer = get(url, "accountStates", address="")[1]
         assert len({row["address"] for row in answer["accounts"]}) == 1000
         everybody = [row["address"] for row in made_up]
         assert len(get(url, "accountStates", address=everybody)[1]["accounts"]) == 1000
         answer = get(url, "accountStates", address=["", everybody[3]])[1]
         assert [row["balance"] for row in answer["accounts"]] == ["4"]
-    with serve(tmp_path) as url:
+    with serve(tmp_path, dialect="specification") as url:
         assert get(url, "accountStates", address="")[0] == 422
 
 
@@ -863,12 +863,12 @@ def test_a_store_without_blocks_does_not_speak_as_a_deployed_service(tmp_path):
     Store(tmp_path).claim("-217", "synthetic")
     with (
         pytest.raises(StoreError, match="holds no masterchain"),
-        serve(tmp_path, dialect="service"),
+        serve(tmp_path),
     ):
         pass
     make_blocks(tmp_path, chain, range(98, 101))
     make_blocks(tmp_path, chain, range(101, 103), with_blocks=False)
-    with pytest.raises(StoreError, match="101:103") as caught, serve(tmp_path, dialect="service"):
+    with pytest.raises(StoreError, match="101:103") as caught, serve(tmp_path):
         pass
     assert "specification" in str(caught.value)
 
@@ -1210,7 +1210,7 @@ def test_masterchain_blocks_without_transactions(tmp_path):
     store = Store(tmp_path)
     store.claim("-217", "synthetic")
     store.write_blocks(tables, [seqnos], proof="synthetic")
-    with serve(tmp_path) as url:
+    with serve(tmp_path, dialect="specification") as url:
         for seqno in seqnos:
             answer = get(url, "masterchainBlockShards", seqno=seqno)
             assert answer == (200, {"transactions": [], "address_book": {}})
@@ -1235,7 +1235,7 @@ def test_a_damaged_file_is_an_error_and_not_the_end(tmp_path, path, states):
     middle = len(content) // 2
     content[middle : middle + 64] = bytes(64)
     file.write_bytes(content)
-    with serve(broken) as url:
+    with serve(broken, dialect="specification") as url:
         status, text = error(url, "masterchainBlockShards", seqno=240)
         assert (status, text[:24]) == (500, "internal server error: /"[:24])
         assert file.name in text
