@@ -51,14 +51,15 @@ FIXED = (SHARDS, TRANSACTIONS)
 
 
 def tables_of(answers: Iterable[object]) -> Tables:
+    """Return the tables of answers, with transactions as deployed services answer them."""
     read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(content).encode()) for content in answers]
-    return stamped(in_order(pages.blocks_tables(read)), MOMENT)
+    tables = stamped(in_order(pages.blocks_tables(read)), MOMENT)
+    return tables | {"transactions": scanned(tables["transactions"])}
 
 
 def append(path: Path, answers: Iterable[Any]) -> None:
     """Commit synthetic masterchain blocks to a store."""
     tables = tables_of(answers)
-    tables["transactions"] = scanned(tables["transactions"])  # as the service answers them
     seqnos = ranges(tables["blocks"]["mc_block_seqno"].to_pylist())
     store = Store(path)
     store.claim("-217", "synthetic")
