@@ -1079,7 +1079,7 @@ def drip(connections):
             connection.sendall(b"x")
 
 
-def test_connections_that_drip_a_byte_do_not_keep_a_new_client_out(path):
+def test_connections_that_drip_a_byte_do_not_keep_a_new_client_out(path, capfd):
     with serve(path) as url, contextlib.ExitStack() as stack:
         connections = [stack.enter_context(raw_socket(url)) for _ in range(300)]
         for connection in connections:
@@ -1089,9 +1089,10 @@ def test_connections_that_drip_a_byte_do_not_keep_a_new_client_out(path):
             start = time.monotonic()
             assert alive(url)
             assert time.monotonic() - start < 2
+    assert capfd.readouterr() == ("", "")
 
 
-def test_connections_that_read_slowly_do_not_keep_a_new_client_out(path, bodies):
+def test_connections_that_read_slowly_do_not_keep_a_new_client_out(path, bodies, capfd):
     seqno = max(bodies, key=lambda n: len(bodies[n]["transactions"]))
     request = (
         f"GET /api/v3/masterchainBlockShards?seqno={seqno} HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -1105,6 +1106,7 @@ def test_connections_that_read_slowly_do_not_keep_a_new_client_out(path, bodies)
         start = time.monotonic()
         assert alive(url)
         assert time.monotonic() - start < 5
+    assert capfd.readouterr() == ("", "")
 
 
 def test_the_head_of_a_request_must_come_in_time_however_it_drips(path, monkeypatch):
