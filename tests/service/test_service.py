@@ -1365,6 +1365,8 @@ def test_blocks_of_a_window_of_time(world, deployed):
         ("transactions?start_lt=-1", 422, 'failed to decode: schema: error converting value for "'),
         ("transactions?start_lt=word", 422, "failed to decode"),
         ("blocks?start_utime=x", 422, "failed to decode"),
+        ("transactions?hash=abc", 422, 'error converting value for "hash"'),
+        (f"transactions?account={NOBODY}&account=x", 422, 'value for index 1 of "account"'),
         ("transactions?limit=1001", 500, "limit is not allowed: 1001 > 1000"),
         ("blocks?sort=up", 500, "wrong value for sort"),
         ("transactions?mc_seqno=7", 404, "masterchain block 7 not found"),
