@@ -27,6 +27,7 @@ from tonframes.seqnos import ranges
 from tonframes.service.dialects import DIALECTS
 from tonframes.service.parameters import Refusal
 from tonframes.service.rows import HeldRows
+from tonframes.service.scanned import scanned
 from tonframes.store import Store, digest
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import Tables, in_order, stamped
@@ -50,8 +51,10 @@ FIXED = (SHARDS, TRANSACTIONS)
 
 
 def tables_of(answers: Iterable[object]) -> Tables:
+    """Return the tables of answers, with transactions as deployed services answer them."""
     read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(content).encode()) for content in answers]
-    return stamped(in_order(pages.blocks_tables(read)), MOMENT)
+    tables = stamped(in_order(pages.blocks_tables(read)), MOMENT)
+    return tables | {"transactions": scanned(tables["transactions"])}
 
 
 def append(path: Path, answers: Iterable[Any]) -> None:
