@@ -14,6 +14,9 @@ Sources of contracts.csv:
   highload wallets v1 and v2 were computed again from the code in its wallet/models.go
 - Tokens.cpp: ton-index-worker/tondb-scanner/src/smc-interfaces of
   https://github.com/toncenter/ton-indexer
+- opentonapi: pkg/defi/asset_info.go and pkg/references/tf.go of
+  https://github.com/tonkeeper/opentonapi (its kinds of STON.fi v2 pools differ from those of
+  Tokens.cpp, so only the version is taken)
 """
 
 from __future__ import annotations
