@@ -8,17 +8,29 @@ Dune agree on `compute_gas_used`, `storage_fees_collected`, `descr`, `prev_trans
 query runs on all of them. A meaning that begins with + is of a field that deployed services send
 and the specification does not have. `always` marks what every real answer fills, in every version
 of the service. A column that is added later says `since` which version it exists, and needs a
-`rule` if it is `always` filled: its value in rows of older stores.
+`rule` if it is `always` filled: its value in rows of older stores. `older` says how older versions
+of the service spelled a field; a row keeps the spelling that it had.
 """
 
 from __future__ import annotations
 
 from tonframes.wire.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT, TIME
-from tonframes.wire.record import Column, Derived, Entries, Field, Loose, Part, Record, Rows, Table
+from tonframes.wire.record import (
+    Column,
+    Derived,
+    Entries,
+    Field,
+    Loose,
+    Older,
+    Part,
+    Record,
+    Rows,
+    Table,
+)
 
 #: The version of the schema: raised by one whenever columns are added. Each file of a store says
 #: with which version it was written. Columns are never removed, renamed or given another kind.
-VERSION = 1
+VERSION = 2
 
 # ── inside a transaction ─────────────────────────────────────────────────────────────────────────
 
@@ -59,10 +71,15 @@ CREDIT_PHASE = Record("CreditPhase", "The message's value is added to the balanc
     Field("credit_extra_currencies", OBJECT, "",        "Extra currencies added: id to amount, JSON."),
 ))
 
+# Until August 2024 the service wrote {"type": "skipped", "skip_reason": "no_state"}, or "vm" (jsonify
+# in InsertManagerPostgres.cpp of ton-index-worker, which the Python service passed on).
+_TYPE = Older("type", {"skipped": True, "vm": False}, since=2)
+_SKIP_REASON = Older("skip_reason", since=2)
+
 COMPUTE_PHASE = Record("ComputePhase", "Execution of the contract by the virtual machine (VM).", (
     #     key                   kind    unit       meaning                                          column
-    Field("skipped",             BOOL,   "",        "The VM did not run; `skipped_reason` says why.",      "compute_skipped"),
-    Field("reason",              TEXT,   "",        "no_state, bad_state, no_gas or suspended.",     "skipped_reason"),
+    Field("skipped",             BOOL,   "",        "The VM did not run; `skipped_reason` says why.",      "compute_skipped", older=_TYPE),
+    Field("reason",              TEXT,   "",        "no_state, bad_state, no_gas or suspended.",     "skipped_reason", older=_SKIP_REASON),
     Field("success",             BOOL,   "",        "The run was accepted and committed.",           "compute_success"),
     Field("msg_state_used",      BOOL,   "",        "The message's init state was used.",            "compute_msg_state_used"),
     Field("account_activated",   BOOL,   "",        "The run made the account active.",              "compute_account_activated"),
@@ -289,7 +306,7 @@ ACCOUNTS_ANSWER = Record("AccountStates", "Answer about a list of accounts.", (
     Entries("metadata",     METADATA_ROW,     "Entries for the tokens among them."),
 ))
 
-_EXTRA = Column("extra", OBJECT, "", "What the schema has no place for: value by JSON pointer, JSON.")
+_EXTRA = Column("extra", OBJECT, "", "What the schema has no place for, and older spellings: value by JSON pointer, JSON.")
 _FETCHED = Column("fetched_at", TIME, "", "When it was fetched.")
 
 TRANSACTIONS = Table("transactions", TRANSACTION, keys=(("hash",), ("account", "lt")), order=("mc_block_seqno", "lt", "account"), after=(_EXTRA,))
