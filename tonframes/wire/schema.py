@@ -85,7 +85,7 @@ COMPUTE_PHASE = Record("ComputePhase", "Execution of the contract by the virtual
     Field("account_activated",   BOOL,   "",        "The run made the account active.",              "compute_account_activated"),
     Field("gas_fees",            DIGITS, "nanoton", "Price of `compute_gas_used`; services exchange the two for special accounts (undo_gas_exchange).",                  "compute_gas_fees"),
     Field("gas_used",            DIGITS, "gas",     "Gas consumed.",                                 "compute_gas_used"),
-    Field("gas_limit",           DIGITS, "gas",     "Gas that the message's value buys; 0 for external messages.", "compute_gas_limit"),
+    Field("gas_limit",           DIGITS, "gas",     "Gas that the message's value buys; 0 for external messages; the whole limit for tick_tock.", "compute_gas_limit"),
     Field("gas_credit",          DIGITS, "gas",     "Gas lent to an external message until it is accepted.", "compute_gas_credit"),
     Field("mode",                INT,    "",        "Always 0.",                                     "compute_mode"),
     Field("exit_code",           INT,    "",        "Exit code of the run; 0 and 1 are success.",    "compute_exit_code"),
@@ -113,9 +113,15 @@ ACTION_PHASE = Record("ActionPhase", "The actions that the run has requested, su
     Part("tot_msg_size", SIZE, "Size of the messages created.", "has_action_tot_msg_size", "action_tot_msg_size_{}"),
 ))
 
+# prepare_bounce_phase in transaction.cpp does not count the root cell, and an ordinary bounced body is in it.
+BOUNCED_SIZE = Record("SizeRecord", "Size of something in cells.", (
+    Field("cells", DIGITS, "cells", "Number of distinct cells below the root cell; mostly 0."),
+    Field("bits",  DIGITS, "bits",  "Number of data bits in them."),
+))
+
 BOUNCE_PHASE = Record("BouncePhase", "The message's value is sent back.", (
     Field("type",         TEXT,   "",        "ok, nofunds or negfunds.",                             "bounce"),
-    Part("msg_size", SIZE, "Size of the bounced message.", "has_bounce_msg_size", "bounce_msg_size_{}"),
+    Part("msg_size", BOUNCED_SIZE, "Size of the bounced message below its root cell.", "has_bounce_msg_size", "bounce_msg_size_{}"),
     Field("req_fwd_fees", DIGITS, "nanoton", "Price of sending it back, which was not paid (nofunds).", "bounce_req_fwd_fees"),
     Field("msg_fees",     DIGITS, "nanoton", "The part of the forwarding fee collected here.",       "bounce_msg_fees"),
     Field("fwd_fees",     DIGITS, "nanoton", "The part that travels with the bounced message.",      "bounce_fwd_fees"),
@@ -147,7 +153,7 @@ DESCRIPTION = Record("TransactionDescription", "What kind of transaction, and it
 
 DECODED_BODY = Record("DecodedBody", "A message's body as the service has decoded it, if it could.", (
     #     key       kind    unit meaning                                              column
-    Field("type",    TEXT,   "", "Name of the scheme, such as text_comment.",          "decoded_type"),
+    Field("type",    TEXT,   "", "Name of the scheme, such as text_comment. Some services wrongly send the name of a field of the body, such as @type or amount.", "decoded_type"),
     Field("@type",   TEXT,   "", "+ The same, from newer services.",                   "decoded_type"),
     Field("comment", TEXT,   "", "The text of a comment. Anyone can write any text.",  "comment"),
     Field("data",    OBJECT, "", "The fields of the scheme."),
