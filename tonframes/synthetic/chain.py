@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tonframes.synthetic.accounts import hidden
-from tonframes.synthetic.bodies import signed_request
+from tonframes.synthetic.contracts import WALLET
 from tonframes.synthetic.directory import address_book, mentioned, metadata
 from tonframes.synthetic.execution import execute
 from tonframes.synthetic.messages import Message, request_cell
@@ -137,7 +137,8 @@ class Chain:
         orders = [(order.mode, *request_cell(order)) for order in plan.orders]
         seqno = plan.account.memory.get("seqno", 0)
         signature = self._rng.randbytes(64)
-        body = signed_request(signature, self.now + 60, seqno, orders)
+        contract = plan.account.contract or WALLET
+        body = contract.request(signature, self.now + 60, seqno, orders)
         return Message(
             source=None,
             destination=plan.account.address,

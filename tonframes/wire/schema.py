@@ -153,7 +153,7 @@ DESCRIPTION = Record("TransactionDescription", "What kind of transaction, and it
 
 DECODED_BODY = Record("DecodedBody", "A message's body as the service has decoded it, if it could.", (
     #     key       kind    unit meaning                                              column
-    Field("type",    TEXT,   "", "Name of the scheme, such as text_comment. Some services wrongly send the name of a field of the body, such as @type or amount.", "decoded_type"),
+    Field("type",    TEXT,   "", "Scheme, such as text_comment; some services wrongly send a field's name, such as @type or amount.", "decoded_type"),
     Field("@type",   TEXT,   "", "+ The same, from newer services.",                   "decoded_type"),
     Field("comment", TEXT,   "", "The text of a comment. Anyone can write any text.",  "comment"),
     Field("data",    OBJECT, "", "The fields of the scheme."),
