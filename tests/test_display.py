@@ -218,7 +218,7 @@ def test_accounts_say_when_they_were_fetched():
     assert text.startswith("<account states: 300 accounts, 524 address_book, 129 metadata\n")
     assert "fetched  2026-05-28 20:28:41 UTC to 2026-05-28 20:30:52 UTC" in text
     html = read(accounts._repr_html_())
-    assert ".metadata: 121 rows, 5 columns" in html
+    assert ".metadata: 129 rows, 5 columns" in html
     assert accounts.accounts.address[0] in html
 
 
