@@ -13,7 +13,8 @@ from tonframes.wire import codec, schema, versions
 from tonframes.wire.extra import dump as dump_extra
 from tonframes.wire.extra import load
 from tonframes.wire.kinds import BOOL, DIGITS, INT, OBJECT, TEXT
-from tonframes.wire.record import Column, Derived, Field, Loose, Older, Part, Record, Table
+from tonframes.wire.older import Older
+from tonframes.wire.record import Column, Derived, Field, Loose, Part, Record, Table
 from tonframes.wire.tables import fit
 from tonframes.wire.tolerant import TolerantReader
 

@@ -96,9 +96,9 @@ def failures(transactions: AnyFrame) -> AnyFrame:
       - ignored: the run succeeded, but messages that could not be sent were left out, because the
         contract sent them with mode +2. Wallets use this mode. A payment of more than the balance
         of a wallet ends like this. The network counts it as a success, and does not record the
-        reason. It counts the messages that were left out since global version 8 (August 2024,
-        `action_skipped_actions`). In older transactions they are the actions that are neither
-        messages created nor other actions.
+        reason. Since global version 8 (August 2024) it counts such messages in
+        `action_skipped_actions`. Older transactions show them by an `action_tot_actions` of more
+        than `action_spec_actions` plus `action_msgs_created`.
       - deposit: coins came to an address without a contract, in a message that cannot bounce. The
         network calls this `aborted`, because there was no code to run. Nothing has failed.
       - dust: a message that cannot bounce bought no gas, so the contract was not run. These are

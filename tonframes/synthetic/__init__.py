@@ -16,8 +16,7 @@ These rules hold exactly:
 - a message is the same on both ends, and its hashes are the hashes of its cells. Hashes of
   transactions, blocks and states are made up, because these cells are not built.
 
-Prices are those at the time of the chain (`start`), by default those after the change of April
-2026.
+Prices are those at the time of the chain (`start`), by default those after the change of 2026.
 
 Every rare case occurs within 120 blocks of the default size, or within a few blocks of 1000
 transactions. Only splits and merges need more blocks (the first split is in block 26, the first

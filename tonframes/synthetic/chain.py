@@ -19,7 +19,7 @@ from tonframes.synthetic.shards import Layout, Shard
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: 28 May 2026: after the price change of April 2026.
+#: 28 May 2026: after the price change of 2026.
 START = 1_780_000_000
 FIRST_SEQNO = 90_000_000
 TRANSACTIONS = 25

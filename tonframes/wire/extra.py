@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 #: Pointer to token.
 Extra = dict[str, bytes]
@@ -29,6 +29,11 @@ def escape(key: str) -> str:
     'a~1b~0c'
     """
     return key.replace("~", "~0").replace("/", "~1")
+
+
+def pointer_to(path: Iterable[str]) -> str:
+    """Write a path as an RFC 6901 pointer."""
+    return "".join(f"/{escape(key)}" for key in path)
 
 
 def dump(extra: Mapping[str, bytes]) -> str | None:

@@ -21,38 +21,16 @@ import msgspec
 import pyarrow as pa
 
 from tonframes.wire.dtypes import dtype_of
-from tonframes.wire.extra import escape
-from tonframes.wire.kinds import BOOL, OBJECT, REFUSALS, TEXT, TIME, Json, Kind, Mismatch
+from tonframes.wire.extra import pointer_to
+from tonframes.wire.kinds import BOOL, OBJECT, REFUSALS, TIME, Json, Kind
+from tonframes.wire.older import Respelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from tonframes.wire.extra import Extra
+    from tonframes.wire.older import Older
 
 Path = tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Older:
-    """How older versions of the service spell a field: under another key.
-
-    `values` maps each older value to the present one; None if the values are the same. `since` is
-    the first schema version that reads this spelling. The older form stays in `extra`, so that it
-    is written back.
-    """
-
-    key: str
-    values: Mapping[str, Any] | None = None
-    since: int = 1
-
-    def read(self, kind: Kind, token: bytes) -> Any:
-        """Turn a token of this spelling into a wire value of the field; None if it is none."""
-        try:
-            if self.values is None:
-                return kind.read(token)
-            return self.values.get(TEXT.read(token))
-        except (Mismatch, *REFUSALS):
-            return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,11 +173,11 @@ class Record:
         return tuple(found)
 
     @cached_property
-    def older(self) -> dict[str, Respelt]:
+    def older(self) -> dict[str, Respelled]:
         """The fields that older services spell differently, by the pointer of the older key."""
         names = {column.path: column.name for column in self.columns if not column.of}
         return {
-            pointer_to((*path, f.older.key)): Respelt(
+            pointer_to((*path, f.older.key)): Respelled(
                 pointer_to((*path, f.key)), names[*path, f.key], f.kind, f.older
             )
             for path, f in _fields(self, ())
@@ -259,25 +237,6 @@ class Record:
         return known
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Respelt:
-    """A field that older services spell differently: its present pointer and its column."""
-
-    pointer: str
-    column: str
-    kind: Kind
-    older: Older
-
-    def found_in(self, extra: Extra, pointer: str) -> Any:
-        """Return the wire value that `extra` has in the older spelling; None if it has none.
-
-        If an object had both spellings, `extra` has both, and the present one counts.
-        """
-        if pointer not in extra or self.pointer in extra:
-            return None
-        return self.older.read(self.kind, extra[pointer])
-
-
 def _fields(record: Record, path: Path) -> Iterator[tuple[Path, Field]]:
     """List the fields of a record and of its parts, with the paths of their objects."""
     for member in record.members:
@@ -285,11 +244,6 @@ def _fields(record: Record, path: Path) -> Iterator[tuple[Path, Field]]:
             yield path, member
         elif isinstance(member, Part):
             yield from _fields(member.record, (*path, member.key))
-
-
-def pointer_to(path: Path) -> str:
-    """Write a path as an RFC 6901 pointer."""
-    return "".join(f"/{escape(key)}" for key in path)
 
 
 def _known(field: Field) -> Any:

@@ -15,18 +15,8 @@ of the service spelled a field; a row keeps the spelling that it had.
 from __future__ import annotations
 
 from tonframes.wire.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT, TIME
-from tonframes.wire.record import (
-    Column,
-    Derived,
-    Entries,
-    Field,
-    Loose,
-    Older,
-    Part,
-    Record,
-    Rows,
-    Table,
-)
+from tonframes.wire.older import Older
+from tonframes.wire.record import Column, Derived, Entries, Field, Loose, Part, Record, Rows, Table
 
 #: The version of the schema: raised by one whenever columns are added. Each file of a store says
 #: with which version it was written. Columns are never removed, renamed or given another kind.

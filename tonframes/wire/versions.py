@@ -19,14 +19,15 @@ import pyarrow.compute as pc
 
 from tonframes.errors import DecodeError
 from tonframes.wire import codec, tolerant
-from tonframes.wire.extra import dump, load
-from tonframes.wire.record import Entries, Loose, Part, Record, Rows, pointer_to
+from tonframes.wire.extra import dump, load, pointer_to
+from tonframes.wire.record import Entries, Loose, Part, Record, Rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tonframes.wire.extra import Extra
-    from tonframes.wire.record import Column, Path, Respelt, Table, Wired
+    from tonframes.wire.older import Respelled
+    from tonframes.wire.record import Column, Path, Table, Wired
 
 
 def columns_of(table: Table, version: int) -> list[Column]:
@@ -78,7 +79,7 @@ def upgrade(table: Table, rows: pa.Table, version: int, names: Sequence[str]) ->
     return pa.Table.from_arrays([found[name] for name in names], schema=schema)
 
 
-def _learned(table: Table, version: int, names: Iterable[str]) -> dict[str, Respelt]:
+def _learned(table: Table, version: int, names: Iterable[str]) -> dict[str, Respelled]:
     """Return the older spellings that later versions read, if their columns are asked for."""
     return {
         pointer: field
