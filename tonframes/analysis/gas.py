@@ -97,7 +97,8 @@ def gas_summary(
     0 for an external message. A contract that accepts the message raises the limit to what its
     balance buys, at most to the network's limit. No field records that.
 
-    Prices were cut in April 2024, and in April or May 2026. Across these dates, compare gas and not fees.
+    Prices were cut in April 2024, and in April or May 2026. Across these dates, compare gas and not
+    fees.
 
     Examples
     --------
