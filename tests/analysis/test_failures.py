@@ -205,14 +205,15 @@ def test_without_a_credit_phase_what_is_stuck_is_unknown():
         failed | {"descr": "tick_tock"},
         failed | {"credit": 12},
         failed | {"bounce": "ok"},
+        failed | {"compute_gas_credit": 10_000, "credit": 7_298_225_961_743_024_383},
     ]
     given = frame(rows)
-    assert failures(given).stuck.to_list() == [pd.NA, 0, 0, 7, 0]
+    assert failures(given).stuck.to_list() == [pd.NA, 0, 0, 7, 0, 0]
     # A credit of 0 is omitted in a credit phase that is there.
-    shown = failures(given.assign(has_credit=[True, *[False] * 4]))
-    assert shown.stuck.to_list() == [0, 0, 0, 7, 0]
+    shown = failures(given.assign(has_credit=[True, *[False] * 5]))
+    assert shown.stuck.to_list() == [0, 0, 0, 7, 0, 0]
     summary = failure_summary(given, by=())
-    assert summary[["failures", "stuck", "stuck_unknown"]].to_numpy().tolist() == [[5, 7, 1]]
+    assert summary[["failures", "stuck", "stuck_unknown"]].to_numpy().tolist() == [[6, 7, 1]]
 
 
 @pytest.mark.filterwarnings("error")

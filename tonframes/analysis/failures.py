@@ -188,14 +188,15 @@ def _explained(rows: Frame) -> Frame:
 def _credit(rows: Frame) -> nw.Expr:
     """Return what the message brought; null if it is unknown.
 
-    A credit of 0 may be omitted, and external messages and ticks bring nothing. But answers of 2023
-    have no credit phase, although internal messages did bring value.
+    External messages and ticks bring nothing: what answers of 2024 show as the credit of external
+    messages is a random number. In a credit phase, a credit of 0 may be omitted. But answers of
+    2023 have no credit phase, although internal messages did bring value.
     """
+    credit = nw.col("credit")
     nothing = (nw.col("compute_gas_credit") > 0) | (nw.col("descr") == "tick_tock")
     if "has_credit" in rows.collect_schema().names():
-        nothing |= nw.col("has_credit")
-    known_as_nothing = nw.col("credit").is_null() & nothing.fill_null(value=False)
-    return nw.when(known_as_nothing).then(nw.lit(0)).otherwise(nw.col("credit"))
+        nothing |= credit.is_null() & nw.col("has_credit")
+    return nw.when(nothing.fill_null(value=False)).then(nw.lit(0)).otherwise(credit)
 
 
 def _phase() -> nw.Expr:
