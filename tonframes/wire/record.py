@@ -22,10 +22,14 @@ import msgspec
 import pyarrow as pa
 
 from tonframes.wire.dtypes import dtype_of
+from tonframes.wire.extra import pointer_to
 from tonframes.wire.kinds import BOOL, OBJECT, REFUSALS, TIME, Dialect, Json, Kind
+from tonframes.wire.older import Respelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from tonframes.wire.older import Older
 
 Path = tuple[str, ...]
 
@@ -35,7 +39,7 @@ class Field:
     """A value of the API. `column` is "" where the column has the name of the key.
 
     `since` and `rule` are those of its column. Deployed services send `null` members as null where
-    there is no value, and leave out the others.
+    there is no value, and leave out the others. `older` is how it was spelled before.
     """
 
     key: str
@@ -47,6 +51,7 @@ class Field:
     since: int = 1
     rule: Any = None
     null: bool = False
+    older: Older | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,6 +179,18 @@ class Record:
         return tuple(found)
 
     @cached_property
+    def older(self) -> dict[str, Respelled]:
+        """The fields that older services spell differently, by the pointer of the older key."""
+        names = {column.path: column.name for column in self.columns if not column.of}
+        return {
+            pointer_to((*path, f.older.key)): Respelled(
+                pointer_to((*path, f.key)), names[*path, f.key], f.kind, f.older
+            )
+            for path, f in _fields(self, ())
+            if f.older
+        }
+
+    @cached_property
     def struct(self) -> type[msgspec.Struct]:
         """The msgspec type that reads the object: no other keys; null and absent are the same."""
         return msgspec.defstruct(
@@ -244,6 +261,15 @@ class Record:
             return [nothing if row is None else row for row in found]
 
         return known
+
+
+def _fields(record: Record, path: Path) -> Iterator[tuple[Path, Field]]:
+    """List the fields of a record and of its parts, with the paths of their objects."""
+    for member in record.members:
+        if isinstance(member, Field):
+            yield path, member
+        elif isinstance(member, Part):
+            yield from _fields(member.record, (*path, member.key))
 
 
 def _known(field: Field) -> Any:

@@ -8,19 +8,21 @@ Dune agree on `compute_gas_used`, `storage_fees_collected`, `descr`, `prev_trans
 query runs on all of them. A meaning that begins with + is of a field that deployed services send
 and the specification does not have. `always` marks what every real answer fills, in every version
 of the service. `null` marks what deployed services send as null where there is no value (Go fields
-without `omitempty`: ton-index-go, index/models/blockchain.go); they leave other keys out, and so
-does the specification's dialect with all keys. A column that is added later says `since` which version it exists, and needs a
-`rule` if it is `always` filled: its value in rows of older stores.
+without `omitempty`: ton-index-go, index/models/blockchain.go); they leave out other keys, and the
+specification's dialect leaves out all. A column that is added later says `since` which version it
+exists, and needs a `rule` if it is `always` filled: its value in rows of older stores. `older` says
+how older versions of the service spelled a field; a row keeps the spelling that it had.
 """
 
 from __future__ import annotations
 
 from tonframes.wire.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT, TIME
+from tonframes.wire.older import Older
 from tonframes.wire.record import Column, Derived, Entries, Field, Loose, Part, Record, Rows, Table
 
 #: The version of the schema: raised by one whenever columns are added. Each file of a store says
 #: with which version it was written. Columns are never removed, renamed or given another kind.
-VERSION = 1
+VERSION = 2
 
 # ── inside a transaction ─────────────────────────────────────────────────────────────────────────
 
@@ -61,16 +63,21 @@ CREDIT_PHASE = Record("CreditPhase", "The message's value is added to the balanc
     Field("credit_extra_currencies", OBJECT, "",        "Extra currencies added: id to amount, JSON."),
 ))
 
+# Until August 2024 the service wrote {"type": "skipped", "skip_reason": "no_state"}, or "vm" (jsonify
+# in InsertManagerPostgres.cpp of ton-index-worker, which the Python service passed on).
+_TYPE = Older("type", {"skipped": True, "vm": False}, since=2)
+_SKIP_REASON = Older("skip_reason", since=2)
+
 COMPUTE_PHASE = Record("ComputePhase", "Execution of the contract by the virtual machine (VM).", (
     #     key                   kind    unit       meaning                                          column
-    Field("skipped",             BOOL,   "",        "The VM did not run; `skipped_reason` says why.",      "compute_skipped"),
-    Field("reason",              TEXT,   "",        "no_state, bad_state, no_gas or suspended.",     "skipped_reason"),
+    Field("skipped",             BOOL,   "",        "The VM did not run; `skipped_reason` says why.",      "compute_skipped", older=_TYPE),
+    Field("reason",              TEXT,   "",        "no_state, bad_state, no_gas or suspended.",     "skipped_reason", older=_SKIP_REASON),
     Field("success",             BOOL,   "",        "The run was accepted and committed.",           "compute_success"),
     Field("msg_state_used",      BOOL,   "",        "The message's init state was used.",            "compute_msg_state_used"),
     Field("account_activated",   BOOL,   "",        "The run made the account active.",              "compute_account_activated"),
     Field("gas_fees",            DIGITS, "nanoton", "Price of `compute_gas_used`; services exchange the two for special accounts (undo_gas_exchange).",                  "compute_gas_fees"),
     Field("gas_used",            DIGITS, "gas",     "Gas consumed.",                                 "compute_gas_used"),
-    Field("gas_limit",           DIGITS, "gas",     "Gas that the message's value buys; 0 for external messages.", "compute_gas_limit"),
+    Field("gas_limit",           DIGITS, "gas",     "Gas that the message's value buys; 0 for external messages; the whole limit for tick_tock.", "compute_gas_limit"),
     Field("gas_credit",          DIGITS, "gas",     "Gas lent to an external message until it is accepted.", "compute_gas_credit"),
     Field("mode",                INT,    "",        "Always 0.",                                     "compute_mode"),
     Field("exit_code",           INT,    "",        "Exit code of the run; 0 and 1 are success.",    "compute_exit_code"),
@@ -98,9 +105,15 @@ ACTION_PHASE = Record("ActionPhase", "The actions that the run has requested, su
     Part("tot_msg_size", SIZE, "Size of the messages created.", "has_action_tot_msg_size", "action_tot_msg_size_{}"),
 ))
 
+# prepare_bounce_phase in transaction.cpp does not count the root cell, and an ordinary bounced body is in it.
+BOUNCED_SIZE = Record("SizeRecord", "Size of something in cells.", (
+    Field("cells", DIGITS, "cells", "Number of distinct cells below the root cell; mostly 0."),
+    Field("bits",  DIGITS, "bits",  "Number of data bits in them."),
+))
+
 BOUNCE_PHASE = Record("BouncePhase", "The message's value is sent back.", (
     Field("type",         TEXT,   "",        "ok, nofunds or negfunds.",                             "bounce"),
-    Part("msg_size", SIZE, "Size of the bounced message.", "has_bounce_msg_size", "bounce_msg_size_{}"),
+    Part("msg_size", BOUNCED_SIZE, "Size of the bounced message below its root cell.", "has_bounce_msg_size", "bounce_msg_size_{}"),
     Field("req_fwd_fees", DIGITS, "nanoton", "Price of sending it back, which was not paid (nofunds).", "bounce_req_fwd_fees"),
     Field("msg_fees",     DIGITS, "nanoton", "The part of the forwarding fee collected here.",       "bounce_msg_fees"),
     Field("fwd_fees",     DIGITS, "nanoton", "The part that travels with the bounced message.",      "bounce_fwd_fees"),
@@ -132,7 +145,7 @@ DESCRIPTION = Record("TransactionDescription", "What kind of transaction, and it
 
 DECODED_BODY = Record("DecodedBody", "A message's body as the service has decoded it, if it could.", (
     #     key       kind    unit meaning                                              column
-    Field("type",    TEXT,   "", "Name of the scheme, such as text_comment.",          "decoded_type"),
+    Field("type",    TEXT,   "", "Scheme, such as text_comment; some services wrongly send a field's name, such as @type or amount.", "decoded_type"),
     Field("@type",   TEXT,   "", "+ The same, from newer services.",                   "decoded_type"),
     Field("comment", TEXT,   "", "The text of a comment. Anyone can write any text.",  "comment"),
     Field("data",    OBJECT, "", "The fields of the scheme."),
@@ -291,7 +304,7 @@ ACCOUNTS_ANSWER = Record("AccountStates", "Answer about a list of accounts.", (
     Entries("metadata",     METADATA_ROW,     "Entries for the tokens among them."),
 ))
 
-_EXTRA = Column("extra", OBJECT, "", "What the schema has no place for: value by JSON pointer, JSON.")
+_EXTRA = Column("extra", OBJECT, "", "What the schema has no place for, and older spellings: value by JSON pointer, JSON.")
 _FETCHED = Column("fetched_at", TIME, "", "When it was fetched.")
 
 TRANSACTIONS = Table("transactions", TRANSACTION, keys=(("hash",), ("account", "lt")), order=("mc_block_seqno", "lt", "account"), after=(_EXTRA,))
