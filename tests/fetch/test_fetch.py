@@ -179,12 +179,16 @@ def answering(respond):
         yield client
 
 
-def test_rows_of_another_masterchain_block_are_refused():
+def test_rows_of_another_masterchain_block_are_refused(monkeypatch):
+    monkeypatch.setattr(block_pages, "FIRST_WAIT", 0.001)
     six = {"transactions": tf.synthetic_blocks(1, first_seqno=6)[0]["transactions"]}
     with answering(lambda _: six) as c:
-        with pytest.raises(tf.DecodeError, match=r"mc_block_seqno: expected 5, as asked, found 6"):
+        with pytest.raises(
+            tf.IncompleteError, match=r"block 5 .*expected 5, as asked, found 6"
+        ) as caught:
             tf.fetch_blocks([5], client=c, store=None)
-        assert c.statistics.retries > 0
+        assert caught.value.missing == (range(5, 6),)
+        assert c.statistics.requests == block_pages.ATTEMPTS
 
 
 def test_transactions_that_blocks_do_not_count_are_missed(monkeypatch):
