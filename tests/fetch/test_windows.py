@@ -111,6 +111,9 @@ TROUBLES = {
     "pages that are too slow": {"slow_over": 60},
     "lists that are cut short": {"max_limit": 60, "cut": 0.3},
     "replicas that lag": {"max_limit": 60, "lag": 0.3, "behind": 30},
+    "lists that are null": {"max_limit": 60, "null": 0.2},
+    "lists that are absent": {"max_limit": 60, "refused": 0.2},
+    "rows of another masterchain block": {"max_limit": 60, "stray": 0.1},
     "all of it": {"max_limit": 60, "slow_over": 40, "cut": 0.15, "lag": 0.15},
 }
 
@@ -121,6 +124,20 @@ def test_whatever_happens_the_same_comes(troubles, seed):
     with WindowService(chain(), Troubles(seed=seed, **troubles)) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     assert service.answered["transactions", 200]
+
+
+#: This service mixes the blocks of a masterchain block anew for every page.
+PAGED = "rows of one lt and of one second on several pages"
+
+
+@pytest.mark.parametrize("name", [name for name in TROUBLES if name != PAGED])
+def test_whatever_happens_the_same_comes_block_by_block(name):
+    troubles = Troubles(**TROUBLES[name])
+    with WindowService(chain(), troubles) as service, Client(service.url) as client:
+        lacks_windows(client)
+        fetched = tf.fetch_blocks(SEQNOS, client=client, store=None, progress=False)
+        assert digests(fetched) == one_by_one()[0]
+    assert not service.answered["transactions", 200]
 
 
 def test_pages_that_do_not_come_in_time_become_smaller():

@@ -14,6 +14,7 @@ from tonframes.client import MOST_ROWS, TooManyRowsError
 from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError, shorten
 from tonframes.fetch.network import last_shown, masterchain_info
 from tonframes.fetch.proof import BrokenError, Link, Tips, imbalance, links, tips
+from tonframes.fetch.rows import by_block
 from tonframes.fetch.shown import shown
 from tonframes.wire import pages, schema
 
@@ -179,8 +180,20 @@ def _fault(fetched: BlockPages) -> str:
         return str(error)
     if fetched.links is None:
         return ""
-    hashes = (row.hash for page in fetched.pages for row in page.answer.transactions or ())
-    return imbalance(fetched.links, hashes, fetched.seqno)
+    rows = [row for page in fetched.pages for row in page.answer.transactions or ()]
+    unbalanced = imbalance(fetched.links, (row.hash for row in rows), fetched.seqno)
+    return unbalanced or _miscounted(fetched.links, rows)
+
+
+def _miscounted(links: Sequence[Link], rows: Sequence[Any]) -> str:
+    """Return which block has not as many transactions as it counts, "" if none has."""
+    came = by_block(rows)
+    for link in links:
+        count = len(set(came.get((link.shard, link.seqno), ())))
+        if count != link.transactions:
+            name = f"({link.shard.workchain}, {link.shard.prefix:016X}, {link.seqno})"
+            return f"block {name} counts {link.transactions} transactions, and {count} came"
+    return ""
 
 
 def _fetch(client: Client, seqno: int) -> BlockPages:

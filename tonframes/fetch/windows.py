@@ -187,8 +187,12 @@ class _Windows:
                 self._blocks.rows, self._transactions.pages = [], []
             if not found:
                 break
-            blocks, pages = list(headers.decoded(read[0])), list(rows.decoded(read[1]))
-            yield self._stretch(found, blocks, pages)
+            try:
+                blocks, pages = list(headers.decoded(read[0])), list(rows.decoded(read[1]))
+                stretch = self._stretch(found, blocks, pages)
+            except DecodeError:  # pages contradict one another, or the counts of the blocks
+                return
+            yield stretch
             with self._changed:
                 self._blocks.rows += blocks
                 self._transactions.pages += pages
@@ -235,11 +239,14 @@ class _Windows:
         blocks: Sequence[BlockRows],
         pages: Sequence[RowPage],
     ) -> Stretch:
+        by_mc = self._blocks.by_mc
         tables = rows.tables_of(pages, seqnos, self._run)
+        rows.check_counts(
+            tables["transactions"], (header for seqno in seqnos for header in by_mc[seqno])
+        )
         tables["blocks"] = pa.concat_tables(
             [within(part.table, [seqnos]) for part in blocks if part.table is not None]
         )
-        by_mc = self._blocks.by_mc
         links = {seqno: [header.link for header in by_mc[seqno]] for seqno in seqnos}
         return Stretch(
             seqnos,
