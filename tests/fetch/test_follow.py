@@ -195,7 +195,7 @@ def test_it_asks_no_more_often_than_blocks_come(growing, service, client, store)
     assert len(service.seen) <= 6 * 24
 
 
-def test_it_asks_less_often_while_no_block_comes(growing, service, client, store):
+def test_it_asks_less_often_while_no_block_comes(growing, client, store):
     growing.by(*[0] * 60, 20)
     is_the_chain(take(tf.follow_blocks(FIRST, client=client, store=store)))
     slept = growing.clock.slept

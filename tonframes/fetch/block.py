@@ -238,7 +238,7 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
         limit = min(MOST_ROWS, client.page_limit.rows)
         ask = partial(operation, seqno, parse, limit=limit, offset=offset, divisible=True)
         try:
-            page = _page_after(client, ask) if offset else wait_until_there(client, seqno, ask)
+            page = _page_after(ask) if offset else wait_until_there(client, seqno, ask)
         except TooManyRowsError:
             if time.monotonic() >= ends:
                 raise
@@ -247,7 +247,7 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
         if page is None or (not rows and offset):
             # After the last full page deployed services answer 404, or with no rows. But so does
             # an interrupted query, or a gateway: the row before must be the last one.
-            probe = _page_after(client, partial(ask, limit=2, offset=offset - 1))
+            probe = _page_after(partial(ask, limit=2, offset=offset - 1))
             if probe is None or count_rows(probe) != 1:
                 raise _InconsistentError(f"it is not sure that the list ends at offset {offset}")
             return
@@ -262,7 +262,7 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
         offset += rows
 
 
-def _page_after(client: Client, ask: Callable[[], Page]) -> Page | None:
+def _page_after(ask: Callable[[], Page]) -> Page | None:
     """Return a page after the first one; None for a 404."""
     try:
         return ask()

@@ -125,7 +125,7 @@ class _Pace:
         if len(self._seen) > 1:
             (first, begins), (last, ends) = self._seen[0], self._seen[-1]
             seconds = max(POLL, (ends - begins) / (last - first))
-        return min(seconds * 2**self._in_vain, LONGEST)
+        return min(seconds * 2.0**self._in_vain, LONGEST)
 
 
 def _next(client: Client, store: Store | None, wanted: range) -> Iterator[Blocks]:

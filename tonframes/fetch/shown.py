@@ -63,6 +63,11 @@ class Shown:
                     break
                 self._accounts.add(address)
 
+    def forget_accounts(self, addresses: Iterable[str]) -> None:
+        """Forget accounts that the service no longer has."""
+        with self._lock:
+            self._accounts.difference_update(addresses)
+
     def accounts(self, addresses: Iterable[str]) -> set[str]:
         """Return those of some accounts whose states it has shown."""
         with self._lock:
