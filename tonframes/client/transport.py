@@ -197,20 +197,20 @@ class _BoundedSocket(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        bounds = _exchange.get()
-        bounds.socket = self._socket
+        exchange = _exchange.get()
+        exchange.socket = self._socket
         if not self.waits:
             return self._waiting_into(buffer)
-        silent_at = time.monotonic() + bounds.silence
+        silent_at = time.monotonic() + exchange.silence
         while True:
             now = time.monotonic()
-            if bounds.stopped():
+            if exchange.stopped():
                 raise ConnectionAbortedError("the client was closed")
-            if now >= bounds.ends:
+            if now >= exchange.ends:
                 raise _LateError("the answer took too long")
             if now >= silent_at:
-                raise _LateError(f"nothing came for {bounds.silence:g} s")
-            self._socket.settimeout(min(SLICE, bounds.ends - now, silent_at - now))
+                raise _LateError(f"nothing came for {exchange.silence:g} s")
+            self._socket.settimeout(min(SLICE, exchange.ends - now, silent_at - now))
             try:
                 return self._socket.recv_into(buffer)
             except TimeoutError:
@@ -238,14 +238,13 @@ class _Reader(io.BufferedReader):
 
     def __init__(self, raw: _BoundedSocket) -> None:
         super().__init__(raw, CHUNK)
-        self._bounded = raw
+        self._bounded, self._exchange = raw, _exchange.get()
 
     def close(self) -> None:
-        exchange = _exchange.get(None)
-        if exchange is not None and not self.closed:
+        if not self.closed:
             self._bounded.waits = False
             with suppress(OSError):
-                exchange.left_over = self.peek()
+                self._exchange.left_over = self.peek()
         super().close()
 
 
@@ -341,6 +340,7 @@ class Transport:
                 request, stream=True, timeout=silence, verify=self._verify, proxies=self._proxies
             ) as response:
                 content = _content(response)
+                left_over = exchange.left_over  # only what was read to its end has been closed
                 answer = Answer(response.status_code, response.headers, content, exchange.break_off)
         # requests does not translate all errors of urllib3 and http.client. ValueError is raised
         # for a chunk whose length is not a number.
@@ -354,9 +354,9 @@ class Transport:
             raise _kind(error)(_reason(error)) from None
         finally:
             _exchange.reset(token)
-        if exchange.left_over:
+        if left_over:
             exchange.break_off()
-        if exchange.left_over.strip():
+        if left_over.strip():
             # One of them is the answer to another request, and it may be the first.
             raise TransportError("more than one answer came")
         return answer
