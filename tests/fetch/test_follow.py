@@ -345,6 +345,19 @@ def test_a_chain_of_one_block(tmp_path):
         assert tf.seqno_at(moment + timedelta(seconds=1), client=client) == FIRST + 1
 
 
+def test_a_moment_is_found_although_blocks_are_absent_at_first(tmp_path):
+    append(tmp_path, BODIES)
+    moment = datetime.fromtimestamp(int(BODIES[9]["blocks"][0]["gen_utime"]), UTC)
+    with Faulty(tmp_path) as service, connect(service, FakeClock()) as client:
+        expected = tf.seqno_at(moment, client=client)
+        service.inject(absent, SHARDS, times=20)
+        assert tf.seqno_at(moment, client=client) == expected
+        assert service.met == 20
+        service.inject(absent, SHARDS)
+        with pytest.raises(tf.IncompleteError, match="does not have it, but it has"):
+            tf.seqno_at(moment, client=client)
+
+
 def test_answers_without_the_masterchains_row_are_asked_again(tmp_path):
     append(tmp_path, BODIES)
     second = int(BODIES[9]["blocks"][0]["gen_utime"])
