@@ -46,6 +46,12 @@ def one_by_one() -> tuple[dict, dict]:
     return digests(fetched), book(fetched)
 
 
+def digests_of(seqno: int) -> str:
+    with WindowService(chain()) as service, Client(service.url) as client:
+        lacks_windows(client)
+        return digests(tf.fetch_blocks(seqno, client=client, store=None))["transactions"]
+
+
 def book(fetched: tf.Blocks) -> dict:
     entries = fetched.arrow("address_book").to_pylist()
     return {entry["address"]: entry["entry"] for entry in entries}
@@ -187,6 +193,35 @@ def test_what_windows_never_show_is_read_by_itself(kind):
     with WindowService(without(hidden)) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     assert service.answered["masterchainBlockShards", 200] < 20
+
+
+def test_rows_that_windows_show_of_another_block_are_read_by_themselves():
+    made = Chain.of(bodies())
+    made.transactions = [
+        row | {"mc_block_seqno": HIT + 1} if row["mc_block_seqno"] == HIT else row
+        for row in made.transactions
+    ]
+    with WindowService(made) as service:
+        assert digests(fetch(service)) == one_by_one()[0]
+    assert service.answered["masterchainBlockShards", 200] < 20
+
+
+def test_windows_show_which_dialect_the_service_speaks():
+    """What comes for a single masterchain block then is a part of its transactions."""
+    with WindowService(chain()) as service, Client(service.url) as client:
+        tf.fetch_blocks(SEQNOS[:9], client=client, store=None)
+        assert service.answered["blocks", 200]
+        shards, left = service.operations["masterchainBlockShards"], [True] * 3
+
+        def transactions(query, last):
+            by_masterchain_block = service.operations["transactionsByMasterchainBlock"]
+            if left and left.pop():
+                return by_masterchain_block(query | {"limit": "2"}, last)
+            return shards(query, last)
+
+        service.operations["masterchainBlockShards"] = transactions
+        fetched = tf.fetch_blocks(HIT, client=client, store=None)
+    assert digests(fetched)["transactions"] == digests_of(HIT)
 
 
 def test_a_hole_is_named_and_the_rest_is_kept(tmp_path):
