@@ -69,6 +69,8 @@ def fetch_accounts(
     Returns
     -------
     Accounts, in the order of `addresses`; `found` is False where the service knows no such account.
+    An account that the store or an earlier answer knows is asked for again before that is
+    believed, and a warning names it.
 
     Raises
     ------

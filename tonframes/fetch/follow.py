@@ -54,7 +54,7 @@ def follow_blocks(
     ------
     Blocks: complete masterchain blocks, in order and without gaps, at most 100 at a time. With a
     store they are committed first. If the service does not have a block yet, or not yet all of it,
-    this waits.
+    this waits. It asks for the last block as often as blocks come, at most once a second.
 
     Raises
     ------

@@ -40,6 +40,8 @@ def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
         The moment has no time zone, cannot be read, or is in the future.
     RequestError
         The service does not answer, or its first masterchain block is later.
+    IncompleteError
+        The service lacks a masterchain block whose time is needed, though it has later ones.
     MissingError
         The client is "offline".
 
