@@ -528,6 +528,14 @@ def another_dialect(lab):
     assert lab.service.met == 3
 
 
+@case("F55 the first answer has transactions of another masterchain block")
+def of_another_and_of_another_dialect(lab):
+    other = lab.service.truth(f"/api/v3/{TRANSACTIONS}?seqno={HIT - 1}&limit=1000")
+    lab.service.inject(saying(telling(other.read())), SHARDS, seqno=HIT, times=3)
+    lab.comes_whole(ALONE)
+    assert lab.service.met == 3
+
+
 @case("F58 the last blocks, of a replica that is behind")
 def behind(lab):
     """The service has shown its last block once; all else is of a replica that lacks it."""

@@ -11,7 +11,7 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tonframes.client import MOST_ROWS, TooManyRowsError
-from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError, shorten
+from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError
 from tonframes.fetch.network import last_shown, masterchain_info
 from tonframes.fetch.proof import BrokenError, Link, Tips, imbalance, links, tips
 from tonframes.fetch.rows import by_block
@@ -173,8 +173,6 @@ def wait_before(client: Client, attempt: int) -> float:
 def _fault(fetched: BlockPages) -> str:
     """Return what is inconsistent in one masterchain block, "" if nothing is."""
     try:
-        for page in fetched.pages:
-            _check_seqno(page, fetched.seqno)
         pages.check_doubles(fetched.pages)
     except DecodeError as error:
         return str(error)
@@ -244,13 +242,14 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
                 raise
             continue
         rows = 0 if page is None else count_rows(page)
-        if page is None or (not rows and offset):
+        if page is None or (offset and not rows):
             # After the last full page deployed services answer 404, or with no rows. But so does
             # an interrupted query, or a gateway: the row before must be the last one.
             probe = _page_after(partial(ask, limit=2, offset=offset - 1))
             if probe is None or count_rows(probe) != 1:
                 raise _InconsistentError(f"it is not sure that the list ends at offset {offset}")
             return
+        _check_seqno(page, seqno)
         yield page
         if rows < limit:
             return
@@ -276,12 +275,16 @@ def _check_seqno(page: Page, seqno: int) -> None:
     """Refuse rows of another masterchain block: deployed services wrap seqnos from 2^31 on."""
     for i, row in enumerate(page.answer.transactions or ()):
         if row.mc_block_seqno != seqno:
-            path = f"$.transactions[{i}].mc_block_seqno"
-            raise DecodeError(path, f"{seqno}, as asked", shorten(row.mc_block_seqno))
+            raise _InconsistentError(
+                f"$.transactions[{i}].mc_block_seqno: expected {seqno}, as asked, found "
+                f"{row.mc_block_seqno}"
+            )
     for i, row in enumerate(page.answer.blocks or ()):
         if row.masterchain_block_ref.seqno != seqno:
-            path = f"$.blocks[{i}].masterchain_block_ref.seqno"
-            raise DecodeError(path, f"{seqno}, as asked", shorten(row.masterchain_block_ref.seqno))
+            raise _InconsistentError(
+                f"$.blocks[{i}].masterchain_block_ref.seqno: expected {seqno}, as asked, found "
+                f"{row.masterchain_block_ref.seqno}"
+            )
 
 
 def _absence(client: Client, seqno: int, error: RequestError) -> str:
