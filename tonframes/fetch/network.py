@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from tonframes.errors import DecodeError, RequestError, shorten
+from tonframes.fetch.shown import shown
 from tonframes.store import NETWORKS
 
 if TYPE_CHECKING:
@@ -39,19 +40,20 @@ class MasterchainInfo(msgspec.Struct):
 _decode_info = msgspec.json.Decoder(MasterchainInfo).decode
 
 
-def info_as_of(client: Client, seqno: int) -> MasterchainInfo:
-    """Return the first and the last masterchain block that the service holds.
+def last_shown(client: Client, seqno: int) -> int:
+    """Return the last masterchain seqno that the service has shown; ask it if `seqno` is later.
 
-    That it does not hold `seqno` yet is believed only when it is repeated: replicas behind one
+    That it does not have `seqno` yet is believed only when it is repeated: replicas behind one
     address may lag.
     """
-    info = masterchain_info(client)
-    for _ in range(REPEATED):
-        if info.last.seqno >= seqno:
+    known = shown(client)
+    for attempt in range(REPEATED + 1):
+        if known.has(seqno):
             break
-        client.wait(PAUSE)
-        info = max(info, masterchain_info(client), key=lambda info: info.last.seqno)
-    return info
+        if attempt:
+            client.wait(PAUSE)
+        masterchain_info(client)
+    return known.last or 0
 
 
 def masterchain_info(client: Client) -> MasterchainInfo:
@@ -60,6 +62,15 @@ def masterchain_info(client: Client) -> MasterchainInfo:
     A 404 counts only when it is repeated: deployed services also send it when a database query is
     interrupted. Some services do not have this operation.
     """
+    info = _repeated(client)
+    known = shown(client)
+    known.note_last(info.last.seqno)
+    if info.first is not None:
+        known.first = info.first.seqno
+    return info
+
+
+def _repeated(client: Client) -> MasterchainInfo:
     for _ in range(REPEATED):
         try:
             return client.masterchain_info(_parse)
