@@ -11,7 +11,16 @@ from typing import TYPE_CHECKING, Any
 from tonframes.client import MOST_ROWS, TooManyRowsError
 from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError, shorten
 from tonframes.fetch.network import info_as_of
-from tonframes.fetch.proof import BrokenError, Link, Tips, imbalance, links, tips
+from tonframes.fetch.proof import (
+    BrokenError,
+    Link,
+    Tips,
+    imbalance,
+    lack,
+    links,
+    tips,
+    uncounted,
+)
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
@@ -139,10 +148,11 @@ def _fault(fetched: BlockPages) -> str:
         pages.check_doubles(fetched.pages)
     except DecodeError as error:
         return str(error)
-    if fetched.links is None:
-        return ""
-    hashes = (row.hash for page in fetched.pages for row in page.answer.transactions or ())
-    return imbalance(fetched.links, hashes, fetched.seqno)
+    rows = [row for page in fetched.pages for row in page.answer.transactions or ()]
+    missing = next(filter(None, map(lack, rows)), "") or uncounted(fetched.pages)
+    if missing or fetched.links is None:
+        return missing
+    return imbalance(fetched.links, (row.hash for row in rows), fetched.seqno)
 
 
 def _fetch(client: Client, seqno: int) -> BlockPages:

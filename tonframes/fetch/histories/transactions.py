@@ -227,7 +227,7 @@ def _incomplete(
     kept = "" if store is None else "; all other transactions were kept"
     return IncompleteError(
         f"the history of {account} from {service}{more}: the transaction with lt "
-        f"{(period.stop or 1) - 1}, which another one or the state names, did not come in any "
-        f"attempt{kept}: try again later, or another service",
+        f"{(period.stop or 1) - 1}, which another one or the state names, did not come, or not "
+        f"with all its messages, in any attempt{kept}: try again later, or another service",
         missing=missing,
     )
