@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from tonframes.errors import IncompleteError, MissingError, RequestError
 from tonframes.fetch.blocks import fetch_missing
-from tonframes.fetch.network import claim, masterchain_info
+from tonframes.fetch.network import Network, masterchain_info
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -72,17 +72,17 @@ def follow_blocks(
             raise MissingError("offline: follow_blocks needs a service")
         following = None if start is None else resolve_seqno(start, online)
         target = resolve_store(store, service)
-        if target is not None:
-            claim(target, online)
+        network = Network(online, target)
+        network.claim()
         if following is None:
             following = masterchain_info(online).last.seqno
         while True:
-            for blocks in _next(online, target, following):
+            for blocks in _next(online, target, following, network):
                 following = blocks.seqnos[-1].stop
                 yield blocks
 
 
-def _next(client: Client, store: Store | None, start: int) -> Iterator[Blocks]:
+def _next(client: Client, store: Store | None, start: int, network: Network) -> Iterator[Blocks]:
     """Yield what can be proven from a seqno on, up to the end of a file; if nothing can, wait."""
     try:
         last = masterchain_info(client).last.seqno
@@ -91,7 +91,8 @@ def _next(client: Client, store: Store | None, start: int) -> Iterator[Blocks]:
         if held and store is not None:
             yield blocks_of(store, (held,))
             return
-        for part in fetch_missing(client, store, (wanted,) if wanted else (), progress=False):
+        missing = (wanted,) if wanted else ()
+        for part in fetch_missing(client, store, missing, network, progress=False):
             if part.seqnos.start != start:  # the blocks before it are not proven yet
                 break
             start = part.seqnos.stop

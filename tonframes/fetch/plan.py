@@ -149,7 +149,7 @@ def plan_blocks(
         missing = wanted if target is None else target.gaps(wanted)
         density = measure(online, missing) if missing and online else UNMEASURED
         limit = MOST_ROWS if online is None else online.page_limit.rows
-    network = int(target is not None and target.network is None) if missing else 0
+    network = int(target is not None and bool(missing))
     count, by_windows, transactions = _count(missing), None, None
     if density.blocks is not None and density.transactions is not None:
         transactions = round(density.transactions * count)

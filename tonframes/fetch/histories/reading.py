@@ -17,7 +17,7 @@ from tonframes.store import COLUMNS
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence, Set
+    from collections.abc import Callable, Iterator, Sequence
 
     from tonframes.client import Client
     from tonframes.store import Unit
@@ -43,7 +43,7 @@ class AccountPage:
     count: int
     full: bool
     tables: Tables
-    lacking: Set[str]
+    lacking: frozenset[str]
 
     @property
     def transactions(self) -> pa.Table:
@@ -136,11 +136,11 @@ def read_page(
 
 def _reading(
     accounts: Sequence[str], unit: Unit, window: range
-) -> Callable[[bytes], tuple[int, Tables, Set[str]]]:
+) -> Callable[[bytes], tuple[int, Tables, frozenset[str]]]:
     """Return a function that reads a page; it refuses transactions that were not asked for."""
     asked = pa.array(accounts, pa.string())
 
-    def parse(content: bytes) -> tuple[int, Tables, Set[str]]:
+    def parse(content: bytes) -> tuple[int, Tables, frozenset[str]]:
         page = pages.read(schema.BLOCKS_ANSWER, content)
         if page.answer.transactions is None:
             raise DecodeError("$", 'an object with "transactions"', "one without")
@@ -156,6 +156,6 @@ def _reading(
             expected = f"{COLUMNS[unit]} from {window.start} and before {window.stop}"
             raise DecodeError("$.transactions", expected, shorten(found))
         rows = page.answer.transactions
-        return len(rows), tables, {row.hash for row in rows if lack(row)}
+        return len(rows), tables, frozenset(row.hash for row in rows if lack(row))
 
     return parse
