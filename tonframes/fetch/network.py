@@ -196,7 +196,7 @@ class Network:
             return _named(info.last.global_id)
         if info.first is None or info.first.root_hash is None:
             return None
-        first = f"the network with block {info.first.seqno} {info.first.root_hash}"
+        first = f"unnamed (first block {info.first.seqno} {info.first.root_hash})"
         return FIRST_BLOCKS.get(info.first.root_hash, first)
 
 
