@@ -367,6 +367,18 @@ def test_a_transaction_that_is_dropped_everywhere_is_missed(service, client, cha
     assert fails(chain, service, client, tmp_path, match) == (gap,)
 
 
+def test_links_are_checked_across_commits(service, client, chain, tmp_path, monkeypatch):
+    monkeypatch.setattr("tonframes.fetch.blocks.OFTEN", 0.0)
+    monkeypatch.setattr("tonframes.fetch.blocks.FEWEST", 1)
+    fault, gap = dropped(chain)
+    service.inject(fault)
+    with pytest.raises(tf.IncompleteError, match="do not follow one another") as caught:
+        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    # What is already committed cannot be taken back: see `tonframes.fetch.proof`.
+    [missing] = caught.value.missing
+    assert missing.stop == gap.stop
+
+
 def test_only_the_blocks_that_may_contain_it_are_asked_for_again(service, client, chain, tmp_path):
     fault, gap = dropped(chain)
     service.inject(fault)

@@ -11,8 +11,8 @@ If a database query is interrupted, deployed services answer 200 with some of th
   their sum must be the number of transactions. The proof "links" must hold as well.
 - "links", if it shows transactions only: every transaction names the previous one of its account
   (`prev_trans_hash`, `prev_trans_lt`). A missing transaction between two others of a part breaks
-  these links. If it is the first or the last of its account there, it is not noticed. A part ends
-  at the end of a file of the store, or earlier.
+  these links. If it is the first or the last of its account there, it is not noticed. A part is
+  what is committed together: it ends with a file of the store, or earlier.
 
 With both proofs, every transaction must have its messages, as far as the transaction itself tells
 how many there are: see `lack`.
