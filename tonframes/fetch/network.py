@@ -1,8 +1,8 @@
 """Find out which network a service shows, and which masterchain blocks it has.
 
-Every block tells the network's number, `global_id`. A service that leaves it out is recognised by
-the hash of its first masterchain block. If it does not show that either, its network is unknown:
-then a store takes the name of its host, with a warning.
+Every block tells the number of its network, `global_id`. A service that leaves it out is recognised
+by the hash of its first masterchain block. If it does not show that either, its network is unknown:
+a warning says so, and the store is named after the host.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ class Network:
             self.confirm()
 
     def confirm(self) -> None:
-        """Ask the service for its network, unless that was done, before anything is fetched.
+        """Ask the service for its network before anything is fetched, unless it was asked already.
 
         The same address may show another network than before.
 
@@ -165,7 +165,8 @@ class Network:
         if shown and self._global_id is None:
             self._global_id = _global_id(self._store) if self._store else None
         for global_id in shown:
-            self._global_id = self._global_id or global_id
+            if self._global_id is None:
+                self._global_id = global_id
             if global_id == self._global_id:
                 continue
             expected, found = _named(self._global_id), _named(global_id)
@@ -181,7 +182,7 @@ class Network:
             )
 
     def _is_known(self, store: Store) -> bool:
-        """Return whether the store is of this service, and so of its network."""
+        """Return whether the store was made from this service."""
         return store.service == self._client.base_url and store.network is not None
 
     def _name(self) -> str | None:

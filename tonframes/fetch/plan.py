@@ -49,8 +49,8 @@ class Plan:
         the service does not have the operations for it, or was not asked.
     requests_by_block
         How many it takes to read one masterchain block at a time: one or two for each, which is
-        enough for 1000 transactions, and one for the tips before each range and at the end of each
-        file.
+        enough for 1000 transactions, one for the tips before each range and at the end of each
+        file, and with a store one for the network.
     store
         Folder of the store; None for none.
     """
