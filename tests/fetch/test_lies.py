@@ -304,14 +304,20 @@ def uncounted(row):
     return row | {"tx_count": None} if "tx_count" in row else row
 
 
-def test_counts_that_are_absent_for_a_while_are_asked_for_again(service, client, chain):
-    service.inject(at_hit(uncounted), times=3)
+def empty_uncounted(row):
+    return row | {"tx_count": None} if row.get("tx_count") == 0 else row
+
+
+@pytest.mark.parametrize("change", [uncounted, empty_uncounted])
+def test_counts_that_are_absent_for_a_while_are_asked_for_again(service, client, chain, change):
+    service.inject(at_hit(change), times=3)
     comes_whole(chain, client)
     assert service.met == 3
 
 
-def test_a_block_without_its_count_is_not_kept(service, client, chain, tmp_path):
-    service.inject(at_hit(uncounted))
+@pytest.mark.parametrize("change", [uncounted, empty_uncounted])
+def test_a_block_without_its_count_is_not_kept(service, client, chain, tmp_path, change):
+    service.inject(at_hit(change))
     match = rf"masterchain block {HIT} .*: block \(.*\) has no tx_count, in every attempt"
     assert fails(chain, service, client, tmp_path, match) == (ALONE,)
 
