@@ -71,9 +71,10 @@ def fetch_blocks(
 
     Only what is proven to be complete is kept. If the service shows blocks, the proof is the chain
     of blocks of every shard; if it shows transactions only, the chain of transactions of every
-    account, which cannot tell that the first or the last one of an account is missing. What was
-    proven is kept, whatever ends the call: an error, Ctrl-C, a lost network.
-    Called again with the same arguments, it continues there.
+    account, which cannot tell that the first or the last one of an account is missing. What else
+    the proofs cannot notice is listed in `tonframes.fetch.proof`. What was proven is kept, whatever
+    ends the call: an error, Ctrl-C, a lost network. Called again with the same arguments, it
+    continues there.
 
     Parameters
     ----------
