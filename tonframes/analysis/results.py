@@ -192,9 +192,9 @@ STORAGE_RATES = Result("storage_rates", "One row per account: its rent. The larg
 
 DECODE_BODIES = Result("decode_bodies", "One row per message: the content of its body.", bodies.RESULT)
 
-WITH_NAMES = Result("with_names", "The rows of the frame, with two more columns after each column of addresses.", (
-    Column("<column>_name",     TEXT, "", "Symbol or name of the token, or else the domain."),
-    Column("<column>_friendly", TEXT, "", "User-friendly form of the address."),
+WITH_NAMES = Result("with_names", "The rows of the frame, with names after each column of addresses or code hashes.", (
+    Column("<column>_name",     TEXT, "", "Symbol or name of the token, or else the domain; of a code hash, the name of the contract."),
+    Column("<column>_friendly", TEXT, "", "User-friendly form of the address; only of addresses."),
 ))
 
 RESULTS = {result.name: result for result in (

@@ -7,7 +7,9 @@ Columns have the names that others use: ton-indexer's Postgres tables, the publi
 Dune agree on `compute_gas_used`, `storage_fees_collected`, `descr`, `prev_trans_lt`, … so that one
 query runs on all of them. A meaning that begins with + is of a field that deployed services send
 and the specification does not have. `always` marks what every real answer fills, in every version
-of the service. A column that is added later says `since` which version it exists, and needs a
+of the service. `null` marks what deployed services send as null where there is no value (Go fields
+without `omitempty`: ton-index-go, index/models/blockchain.go); they leave other keys out, and so
+does the specification's dialect with all keys. A column that is added later says `since` which version it exists, and needs a
 `rule` if it is `always` filled: its value in rows of older stores.
 """
 
@@ -37,12 +39,12 @@ BLOCK_REF = Record("BlockReference", "A block.", (
 SNAPSHOT = Record("AccountStateSnapshot", "An account's state before or after a transaction.", (
     #     key                kind    unit       meaning                                              column
     Field("hash",             TEXT,   "",        "Hash of the state, base64.", always=True),
-    Field("balance",          DIGITS, "nanoton", "Balance; null if it changed again in the block."),
-    Field("extra_currencies", OBJECT, "",        "Extra currencies: id to amount, JSON."),
-    Field("account_status",   TEXT,   "",        "uninit, frozen, active or nonexist.",               "status"),
-    Field("frozen_hash",      TEXT,   "",        "Hash of the state that was frozen, base64."),
-    Field("data_hash",        TEXT,   "",        "Hash of the contract's data, base64."),
-    Field("code_hash",        TEXT,   "",        "Hash of the contract's code, base64."),
+    Field("balance",          DIGITS, "nanoton", "Balance; null if it changed again in the block.", null=True),
+    Field("extra_currencies", OBJECT, "",        "Extra currencies: id to amount, JSON.", null=True),
+    Field("account_status",   TEXT,   "",        "uninit, frozen, active or nonexist.",               "status", null=True),
+    Field("frozen_hash",      TEXT,   "",        "Hash of the state that was frozen, base64.", null=True),
+    Field("data_hash",        TEXT,   "",        "Hash of the contract's data, base64.", null=True),
+    Field("code_hash",        TEXT,   "",        "Hash of the contract's code, base64.", null=True),
     Field("data_boc",         TEXT,   "",        "The contract's data, a bag of cells in base64."),
     Field("code_boc",         TEXT,   "",        "The contract's code, a bag of cells in base64."),
 ))
@@ -137,40 +139,40 @@ DECODED_BODY = Record("DecodedBody", "A message's body as the service has decode
 ))
 
 MESSAGE_CONTENT = Record("MessageContent", "A message's body.", (
-    Field("hash", TEXT, "", "Hash of the body, base64.",             "body_hash"),
-    Field("body", TEXT, "", "The body, a bag of cells in base64.",   "body"),
-    Loose("decoded", DECODED_BODY, "The body as the service has decoded it, JSON.", "decoded"),
+    Field("hash", TEXT, "", "Hash of the body, base64.",             "body_hash", null=True),
+    Field("body", TEXT, "", "The body, a bag of cells in base64.",   "body", null=True),
+    Loose("decoded", DECODED_BODY, "The body as the service has decoded it, JSON.", "decoded", null=True),
 ))
 
 INIT_STATE = Record("InitState", "Code and data that come with a message.", (
-    Field("hash", TEXT, "", "Hash of the init state, base64.",           "init_state_hash"),
-    Field("body", TEXT, "", "The init state, a bag of cells in base64.", "init_state_body"),
-    Field("decoded", OBJECT, "", "Always null so far, JSON.",            "init_state_decoded"),
+    Field("hash", TEXT, "", "Hash of the init state, base64.",           "init_state_hash", null=True),
+    Field("body", TEXT, "", "The init state, a bag of cells in base64.", "init_state_body", null=True),
+    Field("decoded", OBJECT, "", "Always null so far, JSON.",            "init_state_decoded", null=True),
 ))
 
 MESSAGE = Record("Message", "A message, as one of its two transactions has it.", (
     #     key                     kind     unit       meaning                                        column
     Field("hash",                   TEXT,   "",        "Hash of the message, base64.",                "msg_hash", always=True),
     Field("hash_norm",              TEXT,   "",        "Hash of an external message, normalised (TEP-467).", "msg_hash_norm"),
-    Field("source",                 TEXT,   "",        "Sender, raw; null for external-in."),
-    Field("destination",            TEXT,   "",        "Receiver, raw; null for external-out."),
-    Field("value",                  DIGITS, "nanoton", "Value carried."),
-    Field("value_extra_currencies", OBJECT, "",        "Extra currencies carried: id to amount, JSON."),
-    Field("fwd_fee",                DIGITS, "nanoton", "Forwarding fee that travels with the message."),
-    Field("ihr_fee",                DIGITS, "nanoton", "Fee for instant hypercube routing; the receiver gets it."),
-    Field("extra_flags",            DIGITS, "",        "+ Flags of the message; bit 0 asks for the new bounce format."),
-    Field("created_lt",             DIGITS, "lt",      "Logical time of the message."),
-    Field("created_at",             DIGITS, "s",       "Unix time of the message."),
-    Field("opcode",                 OPCODE, "",        "First 32 bits of the body, unsigned."),
-    Field("decoded_opcode",         TEXT,   "",        "+ Name of the opcode at the service."),
-    Field("ihr_disabled",           BOOL,   "",        "Instant hypercube routing is disabled."),
-    Field("bounce",                 BOOL,   "",        "Is sent back if its receiver fails."),
-    Field("bounced",                BOOL,   "",        "Was sent back."),
-    Field("import_fee",             DIGITS, "nanoton", "Import fee as the sender declared it; the network ignores it."),
+    Field("source",                 TEXT,   "",        "Sender, raw; null for external-in.", null=True),
+    Field("destination",            TEXT,   "",        "Receiver, raw; null for external-out.", null=True),
+    Field("value",                  DIGITS, "nanoton", "Value carried.", null=True),
+    Field("value_extra_currencies", OBJECT, "",        "Extra currencies carried: id to amount, JSON.", null=True),
+    Field("fwd_fee",                DIGITS, "nanoton", "Forwarding fee that travels with the message.", null=True),
+    Field("ihr_fee",                DIGITS, "nanoton", "Fee for instant hypercube routing; the receiver gets it.", null=True),
+    Field("extra_flags",            DIGITS, "",        "+ Flags of the message; bit 0 asks for the new bounce format.", null=True),
+    Field("created_lt",             DIGITS, "lt",      "Logical time of the message.", null=True),
+    Field("created_at",             DIGITS, "s",       "Unix time of the message.", null=True),
+    Field("opcode",                 OPCODE, "",        "First 32 bits of the body, unsigned.", null=True),
+    Field("decoded_opcode",         TEXT,   "",        "+ Name of the opcode at the service.", null=True),
+    Field("ihr_disabled",           BOOL,   "",        "Instant hypercube routing is disabled.", null=True),
+    Field("bounce",                 BOOL,   "",        "Is sent back if its receiver fails.", null=True),
+    Field("bounced",                BOOL,   "",        "Was sent back.", null=True),
+    Field("import_fee",             DIGITS, "nanoton", "Import fee as the sender declared it; the network ignores it.", null=True),
     Field("in_msg_tx_hash",         TEXT,   "",        "The transaction that received it, base64."),
     Field("out_msg_tx_hash",        TEXT,   "",        "The transaction that sent it, base64."),
-    Part("message_content", MESSAGE_CONTENT, "Body.",       "has_message_content"),
-    Part("init_state",      INIT_STATE,      "Init state.", "has_init_state"),
+    Part("message_content", MESSAGE_CONTENT, "Body.",       "has_message_content", null=True),
+    Part("init_state",      INIT_STATE,      "Init state.", "has_init_state", null=True),
 ))
 
 # ── transactions and blocks ──────────────────────────────────────────────────────────────────────
@@ -191,13 +193,13 @@ TRANSACTION = Record("Transaction", "One run of one account, with its phases.", 
     Field("orig_status",               TEXT,   "",        "Status before: uninit, frozen, active or nonexist.",      always=True),
     Field("end_status",                TEXT,   "",        "The account after.",                              always=True),
     Field("total_fees",                DIGITS, "nanoton", "Fees that validators collect here; forwarding fees travel with the messages.", always=True),
-    Field("total_fees_extra_currencies", OBJECT, "",      "The same in extra currencies, JSON."),
+    Field("total_fees_extra_currencies", OBJECT, "",      "The same in extra currencies, JSON.", null=True),
     Part("description", DESCRIPTION,                      "Kind and phases."),
-    Part("account_state_before", SNAPSHOT, "The account before.", "has_account_state_before", "account_state_{}_before"),
-    Part("account_state_after",  SNAPSHOT, "The account after.",  "has_account_state_after",  "account_state_{}_after"),
+    Part("account_state_before", SNAPSHOT, "The account before.", "has_account_state_before", "account_state_{}_before", null=True),
+    Part("account_state_after",  SNAPSHOT, "The account after.",  "has_account_state_after",  "account_state_{}_after", null=True),
     Field("emulated",                  BOOL,   "",        "Emulated, not from the chain."),
     Field("finality",                  TEXT,   "",        "+ pending, confirmed or finalized."),
-    Rows("in_msg",   MESSAGE, "The message that started it.", single=True),
+    Rows("in_msg",   MESSAGE, "The message that started it.", single=True, null=True),
     Rows("out_msgs", MESSAGE, "The messages that it sent."),
 ))
 
@@ -216,7 +218,7 @@ BLOCK = Record("Block", "A block of the masterchain or of a shard.", (
     Field("start_lt",                  DIGITS, "lt", "First logical time."),
     Field("end_lt",                    DIGITS, "lt", "Last logical time."),
     Field("tx_count",                  INT,    "",   "Transactions in the block."),
-    Field("prev_blocks",               ARRAY,  "",   "The block before it, two after a merge, JSON."),
+    Field("prev_blocks",               ARRAY,  "",   "The block before it, two after a merge, JSON.", null=True),
     Field("after_merge",               BOOL,   "",   "Two shards were merged into this one."),
     Field("before_split",              BOOL,   "",   "The shard splits after this block."),
     Field("after_split",               BOOL,   "",   "The first block after a split."),
@@ -239,19 +241,19 @@ BLOCK = Record("Block", "A block of the masterchain or of a shard.", (
 
 ACCOUNT = Record("AccountState", "An account at the moment it was fetched.", (
     Field("address",               TEXT,   "",        "Account, raw.", always=True),
-    Field("status",                TEXT,   "",        "uninit, frozen, active or nonexist."),
-    Field("balance",               DIGITS, "nanoton", "Balance, rent since the last transaction not deducted."),
-    Field("extra_currencies",      OBJECT, "",        "Extra currencies: id to amount, JSON."),
-    Field("last_transaction_lt",   DIGITS, "lt",      "Logical time of its last transaction."),
-    Field("last_transaction_hash", TEXT,   "",        "Its last transaction, base64."),
+    Field("status",                TEXT,   "",        "uninit, frozen, active or nonexist.", null=True),
+    Field("balance",               DIGITS, "nanoton", "Balance, rent since the last transaction not deducted.", null=True),
+    Field("extra_currencies",      OBJECT, "",        "Extra currencies: id to amount, JSON.", null=True),
+    Field("last_transaction_lt",   DIGITS, "lt",      "Logical time of its last transaction.", null=True),
+    Field("last_transaction_hash", TEXT,   "",        "Its last transaction, base64.", null=True),
     Field("account_state_hash",    TEXT,   "",        "Hash of the state, base64."),
     Field("frozen_hash",           TEXT,   "",        "Hash of the state that was frozen, base64."),
     Field("data_hash",             TEXT,   "",        "Hash of the contract's data, base64."),
     Field("code_hash",             TEXT,   "",        "Hash of the contract's code, base64."),
     Field("data_boc",              TEXT,   "",        "The contract's data, a bag of cells in base64."),
     Field("code_boc",              TEXT,   "",        "The contract's code, a bag of cells in base64."),
-    Field("contract_methods",      ARRAY,  "",        "Ids of its get-methods, JSON."),
-    Field("interfaces",            ARRAY,  "",        "+ Interfaces that it has, JSON."),
+    Field("contract_methods",      ARRAY,  "",        "Ids of its get-methods, JSON.", null=True),
+    Field("interfaces",            ARRAY,  "",        "+ Interfaces that it has, JSON.", null=True),
 ))
 
 ADDRESS_BOOK_ENTRY = Record("AddressBookEntry", "An address in the forms that people read.", (
