@@ -302,6 +302,15 @@ def lose_if(condition: Callable[[Any], bool]) -> Fault:
     return changed(change)
 
 
+def every(change: Callable[[Any], Any]) -> Fault:
+    """Change every row, or leave it out where the changed row is None."""
+
+    def all_of(rows: list[Any], _: Random) -> list[Any]:
+        return [row for row in map(change, rows) if row is not None]
+
+    return changed(all_of)
+
+
 def prefix(length: int) -> Fault:
     return changed(lambda rows, _: rows[:length])
 

@@ -19,6 +19,7 @@ from tonframes.fetch import block as block_pages
 from tonframes.fetch import default_store
 from tonframes.fetch.accounts import ATTEMPTS
 from tonframes.fetch.blocks import fetch_missing
+from tonframes.fetch.network import Network
 from tonframes.fetch.windows import lacks_windows
 from tonframes.service.scanned import scanned
 from tonframes.store import Store
@@ -264,11 +265,11 @@ def test_states_are_taken_from_the_store_while_they_are_young(client, addresses,
 
     assert ask(3, include_boc=False) == 2  # and which network it is
     assert ask(3, include_boc=False, max_age="1h") == 0
-    assert ask(5, include_boc=False, max_age=timedelta(hours=1)) == 1
-    assert ask(3, max_age="1h") == 1  # now with code and data
+    assert ask(5, include_boc=False, max_age=timedelta(hours=1)) == 2
+    assert ask(3, max_age="1h") == 2  # now with code and data
     assert ask(3, max_age="1h") == 0
-    assert ask(3, max_age="0s") == 1
-    assert ask(3) == 1
+    assert ask(3, max_age="0s") == 2
+    assert ask(3) == 2
 
 
 def test_code_and_data_only_if_asked_for(client, addresses):
@@ -479,7 +480,8 @@ def test_a_part_is_committed_when_it_is_old(client, monkeypatch):
     monkeypatch.setattr("tonframes.fetch.blocks.FEWEST", 1)
     monkeypatch.setattr("tonframes.fetch.blocks.OLDEST", 0.0)
     lacks_windows(client)
-    parts = fetch_missing(client, None, (SEQNOS[:3],), progress=False)
+    network = Network(client, None)
+    parts = fetch_missing(client, None, (SEQNOS[:3],), network, progress=False)
     assert [part.seqnos for part in parts] == [SEQNOS[i : i + 1] for i in range(3)]
 
 

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tonframes.addresses import to_raw
 from tonframes.errors import DecodeError, MissingError, TonframesError, shorten, warn
 from tonframes.fetch.block import wait_before
-from tonframes.fetch.network import claim
+from tonframes.fetch.network import Network
 from tonframes.fetch.progress import progress as progress_bar
 from tonframes.fetch.resolve import (
     DEFAULT,
@@ -93,8 +93,9 @@ def fetch_accounts(
     wanted = _raw(addresses)
     with resolve_client(client) as (online, service):
         target = resolve_store(store, service)
-        if target is not None and online is not None:
-            claim(target, online)
+        network = None if online is None else Network(online, target)
+        if target is not None and network is not None:
+            network.claim()
             target.verify_snapshots()
         known = _known(target, wanted, max_age, include_boc=include_boc, offline=online is None)
         held = set(known["address"].to_pylist())
@@ -105,6 +106,8 @@ def fetch_accounts(
                 f"{len(wanted)} accounts, such as {missing[0]}",
                 missing=tuple(missing),
             )
+        if missing and network is not None:
+            network.confirm()
         empty = {name: schema.TABLES[name].schema.empty_table() for name in Accounts.names}
         parts = [empty | {"accounts": known}]
         if target is not None and held:

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tonframes.client import MOST_ROWS, TooManyRowsError
 from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError
 from tonframes.fetch.network import last_shown, masterchain_info
-from tonframes.fetch.proof import BrokenError, Link, Tips, imbalance, links, tips
+from tonframes.fetch.proof import (
+    BrokenError,
+    Link,
+    Tips,
+    imbalance,
+    lack,
+    links,
+    tips,
+    uncounted,
+)
 from tonframes.fetch.rows import by_block
 from tonframes.fetch.shown import shown
 from tonframes.wire import pages, schema
@@ -176,9 +185,10 @@ def _fault(fetched: BlockPages) -> str:
         pages.check_doubles(fetched.pages)
     except DecodeError as error:
         return str(error)
-    if fetched.links is None:
-        return ""
     rows = [row for page in fetched.pages for row in page.answer.transactions or ()]
+    missing = next(filter(None, map(lack, rows)), "") or uncounted(fetched.pages)
+    if missing or fetched.links is None:
+        return missing
     unbalanced = imbalance(fetched.links, (row.hash for row in rows), fetched.seqno)
     return unbalanced or _miscounted(fetched.links, rows)
 

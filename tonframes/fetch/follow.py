@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tonframes.errors import IncompleteError, MissingError, RequestError
 from tonframes.fetch.blocks import fetch_missing
-from tonframes.fetch.network import claim, last_shown, masterchain_info
+from tonframes.fetch.network import Network, last_shown, masterchain_info
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -76,15 +76,15 @@ def follow_blocks(
             raise MissingError("offline: follow_blocks needs a service")
         following = None if start is None else resolve_seqno(start, online)
         target = resolve_store(store, service)
-        if target is not None:
-            claim(target, online)
+        network = Network(online, target)
+        network.claim()
         pace = _Pace()
         last = _last(online, pace)
         if following is None:
             following = last
         while True:
             came = False
-            for blocks in _next(online, target, range(following, last + 1)):
+            for blocks in _next(online, target, range(following, last + 1), network):
                 came, following = True, blocks.seqnos[-1].stop
                 yield blocks
             if following > last:
@@ -128,7 +128,7 @@ class _Pace:
         return min(seconds * 2.0**self._in_vain, LONGEST)
 
 
-def _next(client: Client, store: Store | None, wanted: range) -> Iterator[Blocks]:
+def _next(client: Client, store: Store | None, wanted: range, network: Network) -> Iterator[Blocks]:
     """Yield the first masterchain blocks of a range that can be proven, as far as a file goes.
 
     Nothing is yielded if the first one is not there, or not whole, at the moment.
@@ -142,7 +142,7 @@ def _next(client: Client, store: Store | None, wanted: range) -> Iterator[Blocks
         if held and store is not None:
             yield blocks_of(store, (held,))
             return
-        for part in fetch_missing(client, store, (wanted,), progress=False):
+        for part in fetch_missing(client, store, (wanted,), network, progress=False):
             if part.seqnos.start != start:  # the blocks before it are not proven yet
                 break
             start = part.seqnos.stop

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tonframes.errors import DecodeError, shorten
 from tonframes.fetch.intervals import Interval, cut, rest
-from tonframes.fetch.proof import Shard, prefix_of
+from tonframes.fetch.proof import Shard, lack, prefix_of
 from tonframes.store import within
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import concat
@@ -34,7 +34,7 @@ MANY = 250
 
 @dataclass(slots=True)
 class RowPage:
-    """A page of transactions.
+    """A page of transactions. One whose messages did not all come counts as one that did not come.
 
     Attributes
     ----------
@@ -72,13 +72,28 @@ def reading(start: int, end: int) -> Callable[[bytes], RowPage]:
                 path = f"$.transactions[{i}].lt"
                 raise DecodeError(path, f"{start} to {end}, as asked", shorten(row.lt))
         pages.check_doubles([page])
-        tables = pages.blocks_tables([page]) if len(rows) >= MANY else None
+        whole = [row for row in rows if not lack(row)]
+        tables = None
+        if len(rows) >= MANY or len(whole) < len(rows):
+            tables = _only(pages.blocks_tables([page]), whole)
         kept = page if tables is None else None
         seqnos = [row.mc_block_seqno for row in rows]
         run = range(min(seqnos), max(seqnos) + 1) if seqnos else range(0)
-        return RowPage(len(rows), kept, tables, by_block(rows), run)
+        return RowPage(len(rows), kept, tables, by_block(whole), run)
 
     return parse
+
+
+def _only(tables: Tables, rows: Sequence[Any]) -> Tables:
+    """Return tables with these transactions only."""
+    if len(rows) == len(tables["transactions"]):
+        return tables
+    hashes = pa.array([row.hash for row in rows], pa.string())
+    kept = {
+        name: tables[name].filter(pc.is_in(tables[name][column], value_set=hashes))
+        for name, column in (("transactions", "hash"), ("messages", "tx_hash"))
+    }
+    return tables | kept
 
 
 def by_block(rows: Iterable[Any]) -> dict[Key, list[str]]:
