@@ -3,13 +3,18 @@
 import json
 import re
 import shutil
+import sys
 import unicodedata
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
+from pathlib import Path
 
+import matplotlib as mpl
 import pytest
+import regex
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.ft2font import FT2Font
 from strategies import dump, least
 
 import tonframes as tf
@@ -20,6 +25,7 @@ from tonframes.store.reader import Reader
 from tonframes.wire import schema
 
 KEY = "k" * 64
+IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
 TAGS = {
     *("div", "b", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"),
 }
@@ -75,7 +81,7 @@ def store(tmp_path):
 def test_inert_text_has_no_character_that_does_anything(text):
     shown = inert(text)
     assert not {unicodedata.category(c) for c in shown} & {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
-    assert shown == text or not text.isprintable()
+    assert not IGNORABLE.search(shown)
     assert inert(shown) == shown
     assert len(cut(text)) <= WIDEST
 
@@ -87,6 +93,37 @@ def test_inert_text_has_no_character_that_does_anything(text):
 def test_active_characters_are_escaped(text):
     assert text[0] not in inert(f"a{text}b")
     assert inert(f"a{text}b").startswith("a\\")
+
+
+@pytest.mark.parametrize(
+    "text", [*"\u3164\u115f\u1160\uffa0\u2800\u034f\u17b4\u180b\ufe0f\U000e0100"]
+)
+def test_characters_without_a_picture_are_escaped(text):
+    assert inert(f"a{text}b") == f"a{ascii(text)[1:-1]}b"
+
+
+def test_every_code_point_that_unicode_calls_ignorable_is_escaped():
+    ignorable = IGNORABLE.findall("".join(map(chr, range(sys.maxunicode + 1))))
+    assert len(ignorable) > 4000
+    assert not [c for c in ignorable if inert(c) == c]
+
+
+def test_every_character_that_a_font_draws_without_ink_is_escaped():
+    fonts = Path(mpl.get_data_path(), "fonts", "ttf")
+    blank = set()
+    for name in ("DejaVuSans.ttf", "STIXGeneral.ttf"):
+        font = FT2Font(fonts / name)
+        for code, glyph in font.get_charmap().items():
+            font.load_glyph(glyph)
+            if not len(font.get_path()[0]):
+                blank.add(chr(code))
+    assert len(blank) > 50
+    assert {c for c in blank if inert(c) == c} == {" "}
+
+
+@pytest.mark.parametrize("text", ["שלום, 世界 ₮", "e\u0301 café", "한국어 ½ 🙂", "नमस्ते", "TON 💎"])
+def test_text_of_any_language_stays_unchanged(text):
+    assert inert(text) == text
 
 
 def test_an_address_is_shown_whole_and_a_body_is_not():
