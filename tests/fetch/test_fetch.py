@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import contextmanager
 from datetime import timedelta
 from urllib.parse import parse_qs, urlsplit
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pytest
 from fault_server import FaultServer, answer
 from pandas.testing import assert_frame_equal
+from peaks import peak_of
 
 import tonframes as tf
 from tonframes.fetch import block as block_pages
@@ -367,6 +369,19 @@ def test_offline_reads_the_store_and_opens_no_socket(client, addresses, tmp_path
     assert accounts.value.missing == (NOBODY,)
     with pytest.raises(tf.MissingError):
         tf.fetch_blocks(SEQNOS, client="offline", store=None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+@pytest.mark.parametrize("call", ["fetch_blocks", "plan_blocks"])
+def test_millions_of_blocks_take_no_memory_offline(call):
+    offline = 'client="offline", store=tf.sample()'
+    setup = f"""
+from contextlib import suppress
+def call(seqnos):
+    with suppress(tf.MissingError):
+        str(tf.{call}(seqnos, {offline}))
+call(range(90_000_000, 90_000_001))"""
+    assert peak_of("call(range(1, 20_000_001))", setup) < 10_000_000
 
 
 def test_the_default_store_is_one_per_service(client, addresses, tmp_path, monkeypatch):

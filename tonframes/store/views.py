@@ -91,14 +91,9 @@ class AddressBookOf(Unread):
 
     def __call__(self) -> pa.Table:
         """Read the entries."""
-        places = {"transactions": ["account"], "messages": ["source", "destination"]}
-        columns = [
-            column
-            for name, chosen in places.items()
-            for column in self.store.read(name, self.seqnos, chosen).columns
-        ]
-        occurring = pc.unique(pa.chunked_array([c for column in columns for c in column.chunks]))
-        addresses = occurring.to_pylist()
+        accounts = self.store.distinct("transactions", self.seqnos, ["account"])
+        others = self.store.distinct("messages", self.seqnos, ["source", "destination"])
+        addresses = list(accounts | others)
         return self.store.snapshot("address_book", addresses=addresses, columns=self.columns)
 
 
@@ -191,9 +186,20 @@ def read_blocks(
     >>> list(blocks.transactions)
     ['account', 'total_fees']
     """
-    store, ingested = Reader(path), Ingested(path)
     check_columns(columns, Blocks.names)
     wanted = None if seqnos is None else checked(seqnos)
+    return open_blocks(path, wanted, columns=columns, unproven=unproven)
+
+
+def open_blocks(
+    path: str | PathLike[str],
+    wanted: tuple[range, ...] | None,
+    *,
+    columns: Sequence[str] | None = None,
+    unproven: bool = False,
+) -> Blocks:
+    """Open ranges of masterchain blocks as `read_blocks` does; None is all that are held."""
+    store, ingested = Reader(path), Ingested(path)
     if store.network is None and is_written(store.path):
         return read_written(store.path, wanted, columns)
     if not ingested.exists():
