@@ -9,10 +9,11 @@ notebook that is not trusted. Its tables are readable without their styles.
 from __future__ import annotations
 
 import html
-import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+from tonframes.inert import inert
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,48 +22,8 @@ if TYPE_CHECKING:
 #: for another one with the same ends.
 WIDEST = 69
 
-#: Characters that are drawn as nothing, or only move others: the Unicode property
-#: Default_Ignorable_Code_Point, which Python's unicodedata does not know. It contains fillers of
-#: Hangul, variation selectors and code points that are reserved for such characters.
-#: Source: https://www.unicode.org/Public/17.0.0/ucd/DerivedCoreProperties.txt
-_IGNORABLE = (
-    "\u00ad\u034f\u061c\u115f-\u1160\u17b4-\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
-    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
-)
-#: Letters and symbols whose picture is empty, which no property of Unicode tells: the Braille
-#: pattern without dots, the object replacement character, the blanks of Egyptian hieroglyphs, the
-#: filler of the Khitan script and the note without a head.
-_BLANK = "\u2800\ufffc\U00013441-\U00013442\U00016fe4\U0001d159"
-_UNSEEN = re.compile(f"[{_IGNORABLE}{_BLANK}]")
-
 _SCALES = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _AGES = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
-
-
-def inert(text: str) -> str:
-    r"""Return text that is safe to show: on one line, every character visible.
-
-    These characters become escapes: control characters (terminals act on them), format characters
-    (invisible, or they change the direction of text), separators other than the space, characters
-    without a picture such as fillers and variation selectors, and single surrogates. HTML must be
-    escaped as well.
-
-    Parameters
-    ----------
-    text
-        Names, domains, comments and other text from the chain.
-
-    Examples
-    --------
-    >>> inert("wal\u200blet\u202egnp.ton")
-    'wal\\u200blet\\u202egnp.ton'
-    >>> inert("\x1b[2J two\nlines, and ₮ stays")
-    '\\x1b[2J two\\nlines, and ₮ stays'
-    """
-    if text.isprintable() and not _UNSEEN.search(text):
-        return text
-    return "".join(c if c.isprintable() and not _UNSEEN.match(c) else ascii(c)[1:-1] for c in text)
 
 
 def cut(text: str) -> str:

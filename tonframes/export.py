@@ -33,6 +33,7 @@ from pyarrow import csv
 
 from tonframes.atomic import replacing
 from tonframes.errors import shorten
+from tonframes.native import enter
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
@@ -89,8 +90,14 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
     table = _without_formulas(_table(frame))
     # pyarrow 21 to 23 write the header once more for a batch without rows.
     batches = [batch for batch in table.to_batches() if batch.num_rows]
-    with replacing(file) as sink:
-        csv.write_csv(pa.Table.from_batches(batches, table.schema), sink)
+    try:
+        with replacing(file) as sink:
+            csv.write_csv(pa.Table.from_batches(batches, table.schema), sink)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # The error names the temporary file, or none.
+        raise OSError(error.errno, f"cannot write: {error.strerror}", str(file)) from error
 
 
 def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
@@ -128,17 +135,18 @@ def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
         raise ValueError(f"there is no table {table!r}; the tables are {', '.join(schema.TABLES)}")
     declared = schema.TABLES[table].schema
     try:
-        found = csv.read_csv(
-            Path(path),
-            csv.ReadOptions(block_size=_BLOCK),
-            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            csv.ConvertOptions(
-                column_types=declared,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
+        with Path(path).open("rb") as source:
+            found = csv.read_csv(
+                source,
+                csv.ReadOptions(block_size=_BLOCK),
+                csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+                csv.ConvertOptions(
+                    column_types=declared,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path} is not a CSV file of {table}: {shorten(str(error))}") from None
     names = found.column_names
@@ -166,7 +174,7 @@ def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
 
 def _table(frame: Any) -> pa.Table:
     """Convert a frame to a table whose columns are numbers, booleans, times or text."""
-    rows = nw.from_native(frame, eager_only=False, pass_through=True)
+    rows = enter(frame, "write_csv")
     if isinstance(rows, nw.LazyFrame):
         raise TypeError("write_csv takes an eager frame, not a lazy one: collect it first")
     if not isinstance(rows, nw.DataFrame):

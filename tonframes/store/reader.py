@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -84,7 +85,7 @@ class Reader:
     """A folder of Parquet files that belong to one network, to be read."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path).expanduser()
+        self.path = _checked_path(path)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
@@ -384,6 +385,18 @@ def chosen_of(table: Table, columns: Sequence[str] | None) -> list[str]:
     """List those columns that a table has, in its order; None chooses all."""
     names: list[str] = table.schema.names
     return names if columns is None else [name for name in names if name in set(columns)]
+
+
+def _checked_path(path: str | PathLike[str]) -> Path:
+    if not os.fspath(path):
+        raise ValueError("the path of the store is empty: name a folder")
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"the path of the store is not UTF-8, which Parquet needs: {shorten(str(path))}"
+        ) from None
+    return Path(path).expanduser()
 
 
 def _rows(file: HeldFile, wanted: Sequence[range], columns: Sequence[str]) -> pa.Table:

@@ -300,6 +300,11 @@ def read_accounts(
     StoreError
         There is no store at `path`, or a file of it is damaged.
 
+    Warns
+    -----
+    TonframesWarning
+        Nothing was fetched until `as_of`, so there are no rows.
+
     Examples
     --------
     >>> import tonframes as tf
@@ -317,6 +322,8 @@ def read_accounts(
     if isinstance(addresses, str | bytes):
         raise TypeError("addresses is a list of addresses: put a single one into a list")
     moment = None if as_of is None else parse_moment(as_of, "as_of")
+    if moment is not None and not store.held_snapshots("accounts", as_of=moment):
+        warn(f"{store.path} holds no state of an account that was fetched until {moment}")
     wanted = None
     if addresses is not None:
         wanted = tuple(dict.fromkeys(to_raw(address) for address in addresses))
