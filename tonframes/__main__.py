@@ -5,10 +5,13 @@ from __future__ import annotations
 import _thread
 import signal
 import sys
+import threading
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
+
+_SOON = 0.05  # seconds
 
 
 def main() -> int:
@@ -30,7 +33,10 @@ def main() -> int:
 def _again_if_interrupted(unraisable: UnraisableHookArgs) -> None:
     """Repeat a Ctrl-C that came in a destructor, where Python prints it and goes on."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
-        _thread.interrupt_main()
+        # Within this hook it would be lost as well.
+        again = threading.Timer(_SOON, _thread.interrupt_main)
+        again.daemon = True
+        again.start()
     else:
         sys.__unraisablehook__(unraisable)
 

@@ -29,6 +29,9 @@ exit status:
   130  interrupted by Ctrl-C (serve: 0); what is committed to the store stays there
   141  the reader of the output has closed the pipe
 
+spreadsheets:
+  in Python, tonframes.write_csv and tonframes.read_csv write and read safe CSV files
+
 environment:
   TONFRAMES_URL      the service (default: TON Center)
   TONCENTER_API_KEY  an API key; it is sent to TON Center only
