@@ -1,7 +1,9 @@
 """CSV: every digit and every text comes back, and nothing in the file is a formula."""
 
 import csv
+import os
 import re
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -296,6 +298,20 @@ def test_a_file_is_replaced_completely_or_not_at_all(tmp_path, monkeypatch):
         write_csv(comments("newest"), file)
     assert cells(file)[1] == ["new"]
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_error_names_the_file_that_was_to_be_written(tmp_path):
+    file = tmp_path / "none" / "a.csv"
+    with pytest.raises(FileNotFoundError, match="cannot write: No such file") as caught:
+        write_csv(comments("a"), file)
+    assert caught.value.filename == str(file)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such paths")
+def test_a_path_that_is_not_utf8_is_written_and_read(tmp_path):
+    file = tmp_path / os.fsdecode(b"\xff.csv")
+    write_csv(comments("a"), file)
+    assert_frame_equal(read_csv(file, "messages"), comments("a"))
 
 
 def test_a_row_of_megabytes_comes_back(tmp_path):

@@ -371,6 +371,16 @@ def test_offline_reads_the_store_and_opens_no_socket(client, addresses, tmp_path
         tf.fetch_blocks(SEQNOS, client="offline", store=None)
 
 
+def test_a_wrong_max_age_is_refused_without_a_store_too(addresses):
+    with pytest.raises(ValueError, match="max_age is a duration such as \"1h\", not 'soon'"):
+        tf.fetch_accounts(addresses[:1], max_age="soon", client="http://127.0.0.1:9", store=None)
+
+
+def test_moments_in_the_wrong_order_are_refused_before_a_request():
+    with pytest.raises(ValueError, match="ends before it starts"):
+        tf.fetch_blocks("2026-05-29/2026-05-28", client="http://127.0.0.1:9", store=None)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
 @pytest.mark.parametrize("call", ["fetch_blocks", "plan_blocks"])
 def test_millions_of_blocks_take_no_memory_offline(call):

@@ -201,6 +201,18 @@ def test_many_snapshots_are_read_with_the_memory_of_a_few(tmp_path):
     )
 
 
+def test_a_moment_before_all_states_is_told():
+    with pytest.warns(tf.TonframesWarning, match="no state of an account .* until 1999-01-01"):
+        assert len(tf.read_accounts(tf.sample(), as_of="1999-01-01").accounts) == 0
+
+
+@pytest.mark.parametrize(("path", "text"), [("", "is empty"), ("\udcff", "is not UTF-8")])
+def test_a_path_that_cannot_be_a_store_is_refused(path, text):
+    for read in (tf.read_blocks, tf.read_accounts, tf.upgrade_store):
+        with pytest.raises(ValueError, match=f"the path of the store {text}"):
+            read(path)
+
+
 def test_the_address_book_is_of_the_addresses_that_occur(store):
     blocks = tf.read_blocks(store.path, [FIRST])
     occurring = {
