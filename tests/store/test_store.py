@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from filelock import FileLock
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
@@ -437,3 +438,17 @@ def test_footer_numbers_agree_with_the_table(store):
     for name in ("transactions", "messages", "blocks"):
         for run, file in store.files(name).items():
             assert store.footer(file).digest == digest(store.read(name, [run]))
+
+
+def test_a_lock_that_is_interrupted_is_free(store, monkeypatch):
+    class Interrupted(FileLock):
+        def acquire(self, *arguments, **options):
+            super().acquire(*arguments, **options)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tonframes.store.locks.FileLock", Interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            store.prepare()
+    monkeypatch.setattr("tonframes.store.locks.LOCK_TIMEOUT", 0.1)
+    store.prepare()
