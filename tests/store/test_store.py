@@ -448,7 +448,8 @@ def test_a_lock_that_is_interrupted_is_free(store, monkeypatch):
 
     with monkeypatch.context() as patched:
         patched.setattr("tonframes.store.locks.FileLock", Interrupted)
-        with pytest.raises(KeyboardInterrupt):
+        with pytest.raises(KeyboardInterrupt) as caught:
             store.prepare()
     monkeypatch.setattr("tonframes.store.locks.LOCK_TIMEOUT", 0.1)
     store.prepare()
+    assert caught.tb is not None  # while the traceback refers to the lock
