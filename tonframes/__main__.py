@@ -1,6 +1,45 @@
-"""`python -m tonframes`."""
+"""The command `tonframes`, also as `python -m tonframes`."""
 
-from tonframes.cli import main
+from __future__ import annotations
+
+import _thread
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sys import UnraisableHookArgs
+
+_SOON = 0.05  # seconds
+
+
+def main() -> int:
+    """Run the command line. Ctrl-C ends it without a traceback, whenever it comes."""
+    sys.unraisablehook = _again_if_interrupted
+    try:
+        from tonframes.cli import main as run  # noqa: PLC0415 - importing takes a moment too
+
+        return run()
+    except KeyboardInterrupt:
+        # A second Ctrl-C while the first one is handled, or one before the arguments are read.
+        sys.stderr.write("tonframes: interrupted\n")
+        return 130
+    finally:
+        # From here on Ctrl-C ends the process at once: nothing is left to be done.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _again_if_interrupted(unraisable: UnraisableHookArgs) -> None:
+    """Repeat a Ctrl-C that came in a destructor, where Python prints it and goes on."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        # Within this hook it would be lost as well.
+        again = threading.Timer(_SOON, _thread.interrupt_main)
+        again.daemon = True
+        again.start()
+    else:
+        sys.__unraisablehook__(unraisable)
+
 
 if __name__ == "__main__":
     raise SystemExit(main())

@@ -13,6 +13,7 @@ from tonframes.analysis.fees import fee_summary
 from tonframes.analysis.gas import gas_summary
 from tonframes.client import Client
 from tonframes.fetch import fetch_accounts, fetch_blocks
+from tonframes.inert import inert
 from tonframes.plots import plot_fees, plot_gas
 from tonframes.samples import sample
 from tonframes.service import serve
@@ -122,8 +123,8 @@ def show(title: str, frame: pd.DataFrame) -> None:
 
 
 def _shortened(text: object) -> str:
-    """Shorten a long text in the middle, and replace control characters."""
+    """Make a text inert, and shorten a long one in the middle."""
     if not isinstance(text, str):
         return ""
-    plain = "".join(c if c.isprintable() else "·" for c in text)
+    plain = inert(text)
     return plain if len(plain) <= 24 else f"{plain[:10]}…{plain[-6:]}"  # noqa: PLR2004

@@ -24,6 +24,8 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tonframes.inert import inert
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -84,6 +86,10 @@ class TonframesError(Exception):
     partial: object = None
     missing: tuple[Any, ...] = ()
 
+    def __str__(self) -> str:
+        # A message may quote a file of a store or an answer that somebody else has written.
+        return inert(super().__str__())
+
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are pickled as a call with `args`, which not all of these take.
         return _restored, (type(self), self.args, self.__dict__)
@@ -108,7 +114,7 @@ def warn(message: str) -> None:
     level, frame = 1, sys._getframe()  # noqa: SLF001 - the interpreter's way to look up the stack
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, TonframesWarning, stacklevel=level)
+    warnings.warn(inert(message), TonframesWarning, stacklevel=level)
 
 
 class RequestError(TonframesError):

@@ -23,8 +23,8 @@ def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
     >>> ranges([3, 1, 2, 7])
     (range(1, 4), range(7, 8))
     """
-    if isinstance(numbers, range) and numbers.step == 1:
-        return (numbers,) if numbers else ()
+    if isinstance(numbers, range) and numbers.step in (1, -1):
+        return (numbers[:: numbers.step],) if numbers else ()
     runs: list[range] = []
     for number in sorted(set(numbers)):
         if runs and runs[-1].stop == number:

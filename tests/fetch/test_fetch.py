@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import contextmanager
 from datetime import timedelta
 from functools import partial
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pytest
 from fault_server import FaultServer, answer
 from pandas.testing import assert_frame_equal
+from peaks import peak_of
 
 import tonframes as tf
 from tonframes.addresses import to_friendly
@@ -503,6 +505,29 @@ def test_offline_reads_the_store_and_opens_no_socket(client, addresses, tmp_path
     assert accounts.value.missing == (NOBODY,)
     with pytest.raises(tf.MissingError):
         tf.fetch_blocks(SEQNOS, client="offline", store=None)
+
+
+def test_a_wrong_max_age_is_refused_without_a_store_too(addresses):
+    with pytest.raises(ValueError, match="max_age is a duration such as \"1h\", not 'soon'"):
+        tf.fetch_accounts(addresses[:1], max_age="soon", client="http://127.0.0.1:9", store=None)
+
+
+def test_moments_in_the_wrong_order_are_refused_before_a_request():
+    with pytest.raises(ValueError, match="ends before it starts"):
+        tf.fetch_blocks("2026-05-29/2026-05-28", client="http://127.0.0.1:9", store=None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+@pytest.mark.parametrize("call", ["fetch_blocks", "plan_blocks"])
+def test_millions_of_blocks_take_no_memory_offline(call):
+    offline = 'client="offline", store=tf.sample()'
+    setup = f"""
+from contextlib import suppress
+def call(seqnos):
+    with suppress(tf.MissingError):
+        str(tf.{call}(seqnos, {offline}))
+call(range(90_000_000, 90_000_001))"""
+    assert peak_of("call(range(1, 20_000_001))", setup) < 10_000_000
 
 
 def test_the_default_store_is_one_per_service(client, addresses, tmp_path, monkeypatch):

@@ -124,6 +124,32 @@ def test_a_block_of_the_future_is_waited_for(growing, client, store):
     is_the_chain(taken, ALL[7:])
 
 
+def test_a_long_wait_is_told_with_its_reason(growing, client, caplog):
+    growing.by(*[0] * 25, 1)
+    next(tf.follow_blocks(FIRST + 4, client=client, store=None))
+    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    told = f"waiting for masterchain block {FIRST + 4} since 20"
+    for message in caplog.messages:
+        assert message.startswith(told)
+        assert f"UTC: the last one of {client.base_url} is {FIRST + 3}" in message
+
+
+def test_a_wait_at_a_hole_is_told(growing, service, client, caplog):
+    growing.by(8)
+    service.inject(absent, SHARDS, seqno=FIRST + 6)
+    following = tf.follow_blocks(FIRST, client=client, store=None)
+    take(following, FIRST + 6)
+    waits = len(growing.clock.slept)
+
+    def fill():
+        service.injecting = "waiting" not in caplog.text
+        assert len(growing.clock.slept) < waits + 300
+
+    growing.clock.passed = fill
+    assert next(following).seqnos[0].start == FIRST + 6
+    assert f"waiting for masterchain block {FIRST + 6} since 20" in caplog.text
+
+
 def test_without_a_start_it_begins_with_the_last_block(growing, client, store):
     growing.by(20)
     taken = take(tf.follow_blocks(client=client, store=store))

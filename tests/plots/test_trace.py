@@ -1,6 +1,7 @@
 """A trace: messages with both ends, the rows of the tree, and what is drawn of them."""
 
 import pandas as pd
+import pytest
 from drawn import LONGEST, texts
 
 from tonframes.plots import plot_trace
@@ -25,6 +26,11 @@ def _frame(*messages):
     frame = pd.DataFrame(messages, columns=columns).astype({"value": "Int64"})
     ends = [frame.assign(tx_hash=frame[end], direction=end) for end in ("out", "in")]
     return pd.concat(ends).dropna(subset="tx_hash").drop(columns=["out", "in"])
+
+
+def test_an_unknown_trace_is_refused(blocks):
+    with pytest.raises(ValueError, match="plot_trace: no message is of the trace 'unknown'"):
+        plot_trace(blocks, trace_id="unknown")
 
 
 def test_messages_have_both_ends():

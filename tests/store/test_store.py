@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import secrets
+import sys
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
@@ -12,10 +14,15 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from filelock import FileLock
+from hypothesis import given
+from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
+from peaks import peak_of
 
 import tonframes as tf
 from tonframes.store import HeldRows, Store, digest
+from tonframes.store.digest import inside
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import Tables, fit, in_order, stamped
 
@@ -25,6 +32,10 @@ if TYPE_CHECKING:
 FIRST = 90_000_090
 SEQNOS = range(FIRST, FIRST + 20)  # crosses a multiple of 100
 MOMENT = datetime(2026, 11, 21, 9, 45, tzinfo=UTC)
+
+runs = st.builds(
+    lambda start, length: range(start, start + length), st.integers(0, 60), st.integers(0, 9)
+)
 
 
 @cache
@@ -164,6 +175,43 @@ def test_ranges_without_a_table_of_blocks_are_warned_of(tmp_path, tables):
     assert blocks.arrow("blocks")["mc_block_seqno"].to_pylist()[0] == FIRST + 10
     assert tf.read_blocks(tmp_path, range(FIRST + 10, FIRST + 20)).arrow("blocks").num_rows > 0
     assert tf.read_blocks(tmp_path, range(FIRST, FIRST + 10)).arrow("blocks").num_rows == 0
+
+
+@given(st.lists(st.integers(0, 60) | st.none(), max_size=30), st.lists(runs, max_size=6))
+def test_inside_finds_the_rows_of_ranges(seqnos, chosen):
+    rows = pa.table({"mc_block_seqno": pa.array(seqnos, pa.int64())})
+    expected = [any(seqno in run for run in chosen) for seqno in seqnos]
+    assert inside(rows, chosen).to_pylist() == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+def test_many_snapshots_are_read_with_the_memory_of_a_few(tmp_path):
+    of_store = f"store = Store({str(tmp_path)!r})"
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    addresses = [f"0:{number:064X}" for number in range(100)]
+    for day in range(100):
+        moment = MOMENT + timedelta(days=day)
+        noise = [secrets.token_hex(10_000) for _ in addresses]
+        columns = {"address": pa.array(addresses), "domain": pa.array(noise), "fetched_at": moment}
+        store._append("address_book", fit(schema.ADDRESS_BOOK, columns, len(addresses)))
+    setup = f"from tonframes.store import Store\n{of_store}\nimport pandas"
+    assert (
+        peak_of("rows = store.snapshot('address_book')\nassert len(rows) == 100", setup)
+        < 250_000_000
+    )
+
+
+def test_a_moment_before_all_states_is_told():
+    with pytest.warns(tf.TonframesWarning, match="no state of an account .* until 1999-01-01"):
+        assert len(tf.read_accounts(tf.sample(), as_of="1999-01-01").accounts) == 0
+
+
+@pytest.mark.parametrize(("path", "text"), [("", "is empty"), ("\udcff", "is not UTF-8")])
+def test_a_path_that_cannot_be_a_store_is_refused(path, text):
+    for read in (tf.read_blocks, tf.read_accounts, tf.upgrade_store):
+        with pytest.raises(ValueError, match=f"the path of the store {text}"):
+            read(path)
 
 
 def test_the_address_book_is_of_the_addresses_that_occur(store):
@@ -390,3 +438,18 @@ def test_footer_numbers_agree_with_the_table(store):
     for name in ("transactions", "messages", "blocks"):
         for run, file in store.files(name).items():
             assert store.footer(file).digest == digest(store.read(name, [run]))
+
+
+def test_a_lock_that_is_interrupted_is_free(store, monkeypatch):
+    class Interrupted(FileLock):
+        def acquire(self, *arguments, **options):
+            super().acquire(*arguments, **options)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tonframes.store.locks.FileLock", Interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            store.prepare()
+    monkeypatch.setattr("tonframes.store.locks.LOCK_TIMEOUT", 0.1)
+    store.prepare()
+    assert caught.tb is not None  # while the traceback refers to the lock

@@ -91,13 +91,14 @@ def fetch_accounts(
     [True, False]
     """
     wanted = _raw(addresses)
+    age = None if max_age is None else _age(max_age)
     with resolve_client(client) as (online, service):
         target = resolve_store(store, service)
         network = None if online is None else Network(online, target)
         if target is not None and network is not None:
             network.claim()
             target.verify_snapshots()
-        known = _known(target, wanted, max_age, include_boc=include_boc, offline=online is None)
+        known = _known(target, wanted, age, include_boc=include_boc, offline=online is None)
         held = set(known["address"].to_pylist())
         missing = [address for address in wanted if address not in held]
         if online is None and missing:
@@ -349,19 +350,19 @@ def _raw_or_none(address: str) -> str | None:
 def _known(
     store: Store | None,
     addresses: Sequence[str],
-    max_age: str | timedelta | None,
+    age: timedelta | None,
     *,
     include_boc: bool,
     offline: bool,
 ) -> pa.Table:
     """Read the states in the store that can be used; offline their age does not matter."""
-    if store is None or not (offline or max_age is not None):
+    if store is None or not (offline or age is not None):
         return schema.ACCOUNTS.schema.empty_table()
     if offline:
         store.check()
     known = store.snapshot("accounts", addresses=addresses)
-    if max_age is not None and not offline:
-        since = datetime.now(UTC) - _age(max_age)
+    if age is not None and not offline:
+        since = datetime.now(UTC) - age
         moment = pa.scalar(since, known["fetched_at"].type)
         known = known.filter(pc.greater_equal(known["fetched_at"], moment))
     if include_boc:

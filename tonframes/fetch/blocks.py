@@ -33,7 +33,7 @@ from tonframes.fetch.time import resolve_seqnos
 from tonframes.fetch.windows import knows_windows, read_windows
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
-from tonframes.store import SPAN, Store, blocks_of, read_blocks
+from tonframes.store import SPAN, Store, blocks_of, open_blocks
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
@@ -402,4 +402,4 @@ def _tell(
 def _held(store: Store | None, wanted: tuple[range, ...]) -> Blocks:
     if store is None:
         raise MissingError("offline, and without a store", missing=wanted)
-    return read_blocks(store.path, [seqno for run in wanted for seqno in run])
+    return open_blocks(store.path, wanted)

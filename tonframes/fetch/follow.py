@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
+from tonframes.display import moment
 from tonframes.errors import IncompleteError, MissingError, RequestError
 from tonframes.fetch.blocks import fetch_missing
 from tonframes.fetch.network import Network, last_shown, masterchain_info
@@ -22,7 +25,6 @@ from tonframes.store import SPAN, blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from tonframes.client import Client
     from tonframes.fetch.network import MasterchainBlock
@@ -32,6 +34,11 @@ if TYPE_CHECKING:
 POLL, LONGEST = 1.0, 10.0
 #: The time between masterchain blocks is measured over so many of the answers that had new ones.
 MEASURED = 20
+
+#: Seconds after which the log tells what is waited for; then after twice as many, and so on.
+PATIENCE = 10.0
+
+_log = logging.getLogger(__name__)
 
 
 def follow_blocks(
@@ -62,6 +69,11 @@ def follow_blocks(
         The service does not answer. To continue, call it again with the first seqno that it did
         not yield.
 
+    Notes
+    -----
+    If it has to wait for more than 10 seconds, the logger `tonframes.fetch.follow` warns: for which
+    masterchain block, since when, and why.
+
     Examples
     --------
     >>> import tonframes as tf
@@ -82,16 +94,18 @@ def follow_blocks(
         last = _last(online, pace)
         if following is None:
             following = last
+        waiting = _Waiting(online)
         while True:
             came = False
-            for blocks in _next(online, target, range(following, last + 1), network):
+            for blocks in _next(online, target, range(following, last + 1), network, waiting):
                 came, following = True, blocks.seqnos[-1].stop
                 yield blocks
             if following > last:
-                online.wait(pace.seconds)
+                waiting.reason = f"the last one of {online.base_url} is {last}"
+                waiting.wait(following, pace.seconds)
                 last = _last(online, pace)
             elif not came:
-                online.wait(POLL)
+                waiting.wait(following, POLL)
 
 
 def _last(client: Client, pace: _Pace) -> int:
@@ -128,10 +142,34 @@ class _Pace:
         return min(seconds * 2.0**self._in_vain, LONGEST)
 
 
-def _next(client: Client, store: Store | None, wanted: range, network: Network) -> Iterator[Blocks]:
+class _Waiting:
+    """Waits for masterchain blocks, and tells for which one, since when and why."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._seqno: int | None = None
+        self.reason = ""
+
+    def wait(self, seqno: int, seconds: float) -> None:
+        """Wait before the service is asked again for a masterchain block."""
+        if seqno != self._seqno:
+            self._seqno, self._since = seqno, datetime.now(UTC)
+            self._waited, self._patience = 0.0, PATIENCE
+        if self._waited >= self._patience:
+            self._patience *= 2
+            since = moment(self._since)
+            _log.warning("waiting for masterchain block %d since %s: %s", seqno, since, self.reason)
+        self._client.wait(seconds)
+        self._waited += seconds
+
+
+def _next(
+    client: Client, store: Store | None, wanted: range, network: Network, waiting: _Waiting
+) -> Iterator[Blocks]:
     """Yield the first masterchain blocks of a range that can be proven, as far as a file goes.
 
-    Nothing is yielded if the first one is not there, or not whole, at the moment.
+    Nothing is yielded if the first one is not there, or not whole, at the moment; `waiting` has
+    the reason then.
     """
     start = wanted.start
     wanted = wanted[: SPAN - start % SPAN]
@@ -144,17 +182,19 @@ def _next(client: Client, store: Store | None, wanted: range, network: Network) 
             return
         for part in fetch_missing(client, store, (wanted,), network, progress=False):
             if part.seqnos.start != start:  # the blocks before it are not proven yet
+                waiting.reason = f"{client.base_url} shows later ones, but not yet all of this one"
                 break
             start = part.seqnos.stop
             if store is None:
                 yield Blocks(part.tables, source=client.base_url, seqnos=(part.seqnos,))
             else:
                 yield blocks_of(store, (part.seqnos,))
-    except IncompleteError:
-        return
+    except IncompleteError as error:
+        waiting.reason = str(error)
     except RequestError as error:
         if error.status != HTTPStatus.NOT_FOUND or not error.retryable:
             raise
+        waiting.reason = str(error)
 
 
 def _held(store: Store | None, wanted: range) -> range:

@@ -21,6 +21,7 @@ from tonframes.fetch.resolve import (
     resolve_store,
 )
 from tonframes.fetch.time import resolve_seqnos
+from tonframes.inert import inert
 from tonframes.seqnos import spell, subtract
 from tonframes.store import SPAN
 
@@ -92,7 +93,8 @@ class Plan:
 
     def __str__(self) -> str:
         if not self.missing:
-            return f"{_count(self.wanted)} masterchain blocks: {self.store} holds all of them"
+            store = inert(str(self.store))
+            return f"{_count(self.wanted)} masterchain blocks: {store} holds all of them"
         begin = (
             f"{_count(self.wanted)} masterchain blocks, {_count(self.held)} of them held; to "
             f"fetch: {spell(self.missing)}"

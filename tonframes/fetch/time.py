@@ -102,6 +102,9 @@ def _read(text: str, client: Client | None) -> range:
         return range(seqno, seqno + 1)
     if not start or not stop:
         raise ValueError(f"expected 100:150, 100, or 2026-05-28/2026-05-29, not {text!r}")
+    are_moments = not (start.isdecimal() or stop.isdecimal())
+    if are_moments and parse_moment(start, "seqnos") >= parse_moment(stop, "seqnos"):
+        raise ValueError(f"{text!r} is empty: it ends before it starts")
     seqnos = range(resolve_seqno(start, client), resolve_seqno(stop, client))
     if not seqnos:
         raise ValueError(

@@ -41,7 +41,8 @@ def plot_trace(
     Parameters
     ----------
     messages
-        A frame of any engine, or a `Blocks`. `TRACE` names the columns.
+        A frame of any engine, or a `Blocks`. `tonframes.plots.trace.TRACE`
+        names the columns.
     trace_id
         Which trace to draw.
     top
@@ -58,6 +59,11 @@ def plot_trace(
     of the message that caused it, which is above and to the left. The higher the value, the
     thicker the line; at the right is the value in TON.
 
+    Raises
+    ------
+    ValueError
+        There are no messages of this trace.
+
     Examples
     --------
     >>> from matplotlib.figure import Figure
@@ -72,15 +78,14 @@ def plot_trace(
         raise TypeError(f"plot_trace needs a trace_id, a str, not {shorten(trace_id)}")
     every = intake.take(messages, "plot_trace", MESSAGES, TRACE)
     frame = frames.to_pandas(every.filter(nw.col("trace_id") == trace_id).to_native())
+    if frame.empty:
+        raise ValueError(f"plot_trace: no message is of the trace {shorten(trace_id)}")
     rows = rows_of(join_ends(frame), top)
     accounts = {row.account for row in rows if row.account}
     known = labels.address_labels(accounts, "plot_trace", address_book)
     ax = style.axes(ax)
     title = f"Trace {labels.shortened(trace_id, 11)}"
     style.set_labels(ax, title=title, x="messages after the first", y="account")
-    if not rows:
-        style.set_empty(ax, "no messages")
-        return ax
     _draw_tree(ax, rows)
     style.set_rows(ax, [_label(row, known) for row in rows])
     values = ["" if row.value is None else labels.short(to_ton(row.value)) for row in rows]

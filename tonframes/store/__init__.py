@@ -58,7 +58,7 @@ from tonframes.store.reader import NETWORKS
 from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
-from tonframes.store.views import HeldRows, blocks_of, read_accounts, read_blocks
+from tonframes.store.views import HeldRows, blocks_of, open_blocks, read_accounts, read_blocks
 
 __all__ = [
     "COLUMNS",
@@ -81,6 +81,7 @@ __all__ = [
     "ingest",
     "joined_spans",
     "new_rows",
+    "open_blocks",
     "read_accounts",
     "read_blocks",
     "read_transactions",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import wraps
@@ -45,6 +47,11 @@ NETWORK = "network.json"
 NETWORKS = {-239: "mainnet", -3: "testnet"}
 
 
+#: Threads that read files: pyarrow reads without the lock of the interpreter.
+_THREADS = 4
+#: Bytes of snapshots that are read before the rows that are out of date are dropped.
+_BATCH = 1 << 24
+
 F = TypeVar("F", bound="Callable[..., Any]")
 
 
@@ -78,7 +85,7 @@ class Reader:
     """A folder of Parquet files that belong to one network, to be read."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path).expanduser()
+        self.path = _checked_path(path)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
@@ -221,13 +228,26 @@ class Reader:
         """
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
-        needed = list(dict.fromkeys([*chosen, "mc_block_seqno"]))
         wanted = self.require(seqnos)
-        parts = [
-            within(file.read(needed), meeting(run, wanted)).select(chosen)
-            for run, file in self._files(name, wanted)
-        ]
+        parts = [_rows(file, wanted, chosen) for _, file in self._files(name, wanted)]
         return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
+
+    @_again
+    def distinct(self, name: str, seqnos: Iterable[range], columns: Sequence[str]) -> set[str]:
+        """Return the distinct texts in some columns of these masterchain seqnos.
+
+        A few files are in memory at a time.
+        """
+        wanted = self.require(seqnos)
+
+        def texts(file: HeldFile) -> list[str]:
+            rows = _rows(file, wanted, columns)
+            found = pc.unique(pa.chunked_array([c for each in rows.columns for c in each.chunks]))
+            return cast("list[str]", found.drop_null().to_pylist())
+
+        files = [file for _, file in self._files(name, wanted)]
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return set().union(*pool.map(texts, files))
 
     @_again
     def count(self, name: str, seqnos: Iterable[range]) -> int:
@@ -252,13 +272,12 @@ class Reader:
         """Read the first rows that `read` would return, from no more files than needed."""
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
-        needed = list(dict.fromkeys([*chosen, "mc_block_seqno"]))
         wanted = self.require(seqnos)
         first = table.schema.empty_table().select(chosen)
-        for run, file in self._files(name, wanted):
+        for _, file in self._files(name, wanted):
             if len(first) >= rows:
                 break
-            more = within(file.read(needed), meeting(run, wanted)).select(chosen)
+            more = _rows(file, wanted, chosen)
             first = pa.concat_tables([first, more.slice(0, rows - len(first))])
         return first
 
@@ -307,11 +326,15 @@ class Reader:
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
         needed = list(dict.fromkeys([*chosen, "address"]))
-        parts = [file.read(needed) for file in self.held_snapshots(name, as_of=as_of)]
-        rows = pa.concat_tables([table.schema.empty_table().select(needed), *parts])
-        if addresses is not None:
-            rows = rows.filter(pc.is_in(rows["address"], pa.array(addresses, pa.string())))
-        return latest(rows).select(chosen)
+        of = None if addresses is None else pa.array(addresses, pa.string())
+        rows, size = [table.schema.empty_table().select(needed)], 0
+        for file in self.held_snapshots(name, as_of=as_of):
+            rows.append(file.read(needed))
+            size += rows[-1].nbytes
+            # So no more than twice the result and a batch are in memory, in linear time.
+            if size > rows[0].nbytes + _BATCH:
+                rows, size = [_newest(rows, of)], 0
+        return _newest(rows, of).select(chosen)
 
     def held_snapshots(self, name: str, *, as_of: datetime | None = None) -> list[HeldFile]:
         """List the files of a table of snapshots, oldest first; those until a moment if given."""
@@ -362,6 +385,36 @@ def chosen_of(table: Table, columns: Sequence[str] | None) -> list[str]:
     """List those columns that a table has, in its order; None chooses all."""
     names: list[str] = table.schema.names
     return names if columns is None else [name for name in names if name in set(columns)]
+
+
+def _checked_path(path: str | PathLike[str]) -> Path:
+    if not os.fspath(path):
+        raise ValueError("the path of the store is empty: name a folder")
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"the path of the store is not UTF-8, which Parquet needs: {shorten(str(path))}"
+        ) from None
+    return Path(path).expanduser()
+
+
+def _rows(file: HeldFile, wanted: Sequence[range], columns: Sequence[str]) -> pa.Table:
+    """Read the rows of a file that belong to some masterchain seqnos."""
+    run = file.run or range(0)
+    here = meeting(run, wanted)
+    if not subtract([run], here):
+        return file.read(columns)
+    needed = list(dict.fromkeys([*columns, "mc_block_seqno"]))
+    return within(file.read(needed), here).select(columns)
+
+
+def _newest(parts: Sequence[pa.Table], addresses: pa.Array | None) -> pa.Table:
+    """Keep the last row of each address, or of each of some addresses."""
+    rows = pa.concat_tables(parts)
+    if addresses is not None:
+        rows = rows.filter(pc.is_in(rows["address"], addresses))
+    return latest(rows)
 
 
 def _misnamed(file: Path) -> StoreError:

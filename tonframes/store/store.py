@@ -161,13 +161,11 @@ class Store(Reader):
 
     def _groups(self, seqnos: range) -> Iterator[list[HeldFile]]:
         """List adjacent files that can be one: of one part between multiples of `SPAN`."""
-        cells = [
-            range(c.start // SPAN * SPAN, (c.start // SPAN + 1) * SPAN) for c in aligned(seqnos)
-        ]
+        around = range(seqnos.start // SPAN * SPAN, -(-seqnos.stop // SPAN) * SPAN)
         network, table = self.network, schema.TABLES["transactions"]
         group: list[HeldFile] = []
         for run, path in self.files("transactions").items():
-            if meeting(run, cells):
+            if meeting(run, [around]):
                 file = HeldFile(path, table, network, run)
                 if group and not self._fits(group, file):
                     yield group

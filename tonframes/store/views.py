@@ -91,14 +91,9 @@ class AddressBookOf(Unread):
 
     def __call__(self) -> pa.Table:
         """Read the entries."""
-        places = {"transactions": ["account"], "messages": ["source", "destination"]}
-        columns = [
-            column
-            for name, chosen in places.items()
-            for column in self.store.read(name, self.seqnos, chosen).columns
-        ]
-        occurring = pc.unique(pa.chunked_array([c for column in columns for c in column.chunks]))
-        addresses = occurring.to_pylist()
+        accounts = self.store.distinct("transactions", self.seqnos, ["account"])
+        others = self.store.distinct("messages", self.seqnos, ["source", "destination"])
+        addresses = list(accounts | others)
         return self.store.snapshot("address_book", addresses=addresses, columns=self.columns)
 
 
@@ -191,9 +186,20 @@ def read_blocks(
     >>> list(blocks.transactions)
     ['account', 'total_fees']
     """
-    store, ingested = Reader(path), Ingested(path)
     check_columns(columns, Blocks.names)
     wanted = None if seqnos is None else checked(seqnos)
+    return open_blocks(path, wanted, columns=columns, unproven=unproven)
+
+
+def open_blocks(
+    path: str | PathLike[str],
+    wanted: tuple[range, ...] | None,
+    *,
+    columns: Sequence[str] | None = None,
+    unproven: bool = False,
+) -> Blocks:
+    """Open ranges of masterchain blocks as `read_blocks` does; None is all that are held."""
+    store, ingested = Reader(path), Ingested(path)
     if store.network is None and is_written(store.path):
         return read_written(store.path, wanted, columns)
     if not ingested.exists():
@@ -294,6 +300,11 @@ def read_accounts(
     StoreError
         There is no store at `path`, or a file of it is damaged.
 
+    Warns
+    -----
+    TonframesWarning
+        Nothing was fetched until `as_of`, so there are no rows.
+
     Examples
     --------
     >>> import tonframes as tf
@@ -311,6 +322,8 @@ def read_accounts(
     if isinstance(addresses, str | bytes):
         raise TypeError("addresses is a list of addresses: put a single one into a list")
     moment = None if as_of is None else parse_moment(as_of, "as_of")
+    if moment is not None and not store.held_snapshots("accounts", as_of=moment):
+        warn(f"{store.path} holds no state of an account that was fetched until {moment}")
     wanted = None
     if addresses is not None:
         wanted = tuple(dict.fromkeys(to_raw(address) for address in addresses))
