@@ -35,7 +35,9 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
             sink.flush()
             os.fsync(sink.fileno())
         new.replace(file)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = str(file)  # that of a full disk has none
         with suppress(OSError):
             new.unlink(missing_ok=True)
         raise
@@ -53,3 +55,15 @@ def sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def probe(folder: Path, size: int) -> None:
+    """Write as many bytes into a folder, wait until they are on the disk, and remove them."""
+    trial = temporary(folder / "trial")
+    try:
+        with trial.open("xb") as sink:
+            sink.write(bytes(size))
+            sink.flush()
+            os.fsync(sink.fileno())
+    finally:
+        trial.unlink(missing_ok=True)

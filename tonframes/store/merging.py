@@ -45,7 +45,7 @@ class Merge:
     def note(self, store: Path) -> None:
         """Write the note; from now on the merge goes on even if the process is killed."""
         content = json.dumps({"new": self.new, "old": list(self.old)}).encode()
-        replace(store / NOTE, content)
+        replace(store / NOTE, [content])
 
     def finish(self, store: Path) -> None:
         """Remove the old files if the new ones are there, and the note."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.atomic import TEMPORARY, sync
+from tonframes.atomic import TEMPORARY, probe, sync
 from tonframes.errors import StoreError, warn
 from tonframes.seqnos import SPAN, aligned, joined, meeting
 from tonframes.store import damage, histories, merging
@@ -25,7 +25,6 @@ from tonframes.store.files import (
     Damaged,
     Footer,
     HeldFile,
-    probe,
     replace,
     table_of,
     write,
@@ -87,7 +86,8 @@ class Store(Reader):
         with self._writing():
             for folder in self._folders():
                 if folder.is_dir():
-                    probe(folder, _ROOM)
+                    with writing(folder):
+                        probe(folder, _ROOM)
 
     def claim(self, network: str, service: str) -> None:
         """Make the folder a store of this network, or refuse if it is one of another.
@@ -119,7 +119,7 @@ class Store(Reader):
             self._write_info(StoreInfo(info.network, info.service, schema.VERSION))
 
     def _write_info(self, info: StoreInfo) -> None:
-        replace(self.path / NETWORK, json.dumps(asdict(info), indent=2).encode() + b"\n")
+        replace(self.path / NETWORK, [json.dumps(asdict(info), indent=2).encode() + b"\n"])
 
     def write_blocks(
         self, tables: Mapping[str, pa.Table], seqnos: Iterable[range], *, proof: str

@@ -156,6 +156,7 @@ def read_blocks(
     *,
     columns: Sequence[str] | None = None,
     unproven: bool = False,
+    verify: bool = False,
 ) -> Blocks:
     """Open masterchain blocks in a store; never touches the network.
 
@@ -171,6 +172,10 @@ def read_blocks(
     unproven
         Whether to read ingested rows of the masterchain blocks that are not held, too. They are
         not proven to be complete; `Blocks.unproven` lists their seqnos.
+    verify
+        Whether to verify all bytes of the files now, which takes a tenth of the time of reading
+        all tables. In any case the footer of a file is verified when the file is opened, and each
+        page when it is read.
 
     Returns
     -------
@@ -195,7 +200,7 @@ def read_blocks(
     check_columns(columns, Blocks.names)
     wanted = None if seqnos is None else checked(seqnos)
     if store.network is None and is_written(store.path):
-        return read_written(store.path, wanted, columns)
+        return read_written(store.path, wanted, columns, verify=verify)
     if not ingested.exists():
         store.check()
         held = store.held() if wanted is None else store.require(wanted)
