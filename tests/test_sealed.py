@@ -106,9 +106,9 @@ def test_a_flip_in_a_footer_of_a_store_never_reads_back_wrong(tmp_path, name, ol
     store.claim("-217", "a test")
     tables = {table: blocks.arrow(table) for table in blocks.names}
     store.write_blocks(tables, [range(seqno, seqno + 1)], proof="chain")
-    [file] = store.held_files(name, store.held())
+    [(_, file)] = store.held_files(name, store.held())
     if older:
-        [file] = Store(tf.sample()).held_files(name, [range(seqno, seqno + 1)])
+        [(_, file)] = Store(tf.sample()).held_files(name, [range(seqno, seqno + 1)])
         copy = tmp_path / file.path.name
         copy.write_bytes(file.path.read_bytes())
         file = files.HeldFile(copy, file.table, "-217", file.run)
@@ -139,7 +139,7 @@ store = Store(sys.argv[1])
 store.read("blocks", store.held(), ["seqno"])
 said = open("/proc/self/status").read().split("VmSize:")[1].split()[0]
 resource.setrlimit(resource.RLIMIT_AS, (int(said) * 1024 + 2**24, resource.RLIM_INFINITY))
-[file] = store.held_files("blocks", store.held())
+[(_, file)] = store.held_files("blocks", store.held())
 for attempt in (lambda: store.read("blocks", store.held()), file.check):
     try:
         attempt()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC
 from functools import cached_property
@@ -16,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes import display, sealed
-from tonframes.atomic import replacing
+from tonframes.atomic import replacing_all
 from tonframes.errors import TonframesError
 from tonframes.wire import schema
 
@@ -171,10 +170,9 @@ class TableSet(ABC):
         folder.mkdir(parents=True, exist_ok=True)
         # `read_blocks` tells by these two which files belong together.
         about = self._about() | {"tables": list(self._tables), "writing": secrets.token_hex(8)}
-        with ExitStack() as files:  # they get their names when the last one is written
-            for name in self._tables:
-                rows = self.arrow(name)
-                sink = files.enter_context(replacing(folder / f"{name}.parquet"))
+        tables = {folder / f"{name}.parquet": self.arrow(name) for name in self._tables}
+        with replacing_all(list(tables)) as sinks:
+            for sink, rows in zip(sinks, tables.values(), strict=True):
                 sink.writelines(sealed.content(rows.schema, rows, about))
 
     def _about(self) -> dict[str, Any]:

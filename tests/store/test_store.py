@@ -16,6 +16,7 @@ from pandas.testing import assert_frame_equal
 
 import tonframes as tf
 from tonframes.store import HeldRows, Store, digest
+from tonframes.store.identity import StoreInfo, encoded
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import Tables, fit, in_order, stamped
 
@@ -304,8 +305,8 @@ def test_a_store_is_of_one_network(store):
 
 
 def test_a_file_of_another_network_is_refused(store):
-    about = store.path / "network.json"
-    about.write_text(about.read_text().replace("-217", "mainnet"))
+    said = encoded(StoreInfo("mainnet", "a test", schema.VERSION))
+    (store.path / "network.json").write_bytes(said)
     with pytest.raises(tf.StoreError, match="is of the network '-217' in a store of mainnet"):
         tf.read_blocks(store.path).arrow("transactions")
 

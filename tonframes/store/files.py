@@ -115,6 +115,12 @@ class HeldFile:
         with reading(self.path):
             return self.path.stat().st_size
 
+    def stamp(self) -> tuple[int, ...]:
+        """Return what the file system says of the file; it is another one if this changes."""
+        with reading(self.path):
+            status = self.path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
     def check(self) -> Footer:
         """Read every byte, and raise `Damaged` unless they are those that were written."""
         with reading(self.path), sealed.opened(self.path, whole=True) as opened:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
-from contextlib import contextmanager
-from dataclasses import asdict
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -16,7 +14,7 @@ import pyarrow.compute as pc
 
 from tonframes.atomic import TEMPORARY, probe, sync
 from tonframes.errors import StoreError, warn
-from tonframes.seqnos import SPAN, aligned, joined, meeting
+from tonframes.seqnos import SPAN, aligned, joined, meeting, subtract
 from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest, within
 from tonframes.store.files import (
@@ -30,8 +28,10 @@ from tonframes.store.files import (
     write,
     writing,
 )
+from tonframes.store.identity import NETWORK, StoreInfo, encoded, is_sealed
 from tonframes.store.locks import locked
-from tonframes.store.reader import MERGING, MOMENT, NETWORK, Reader, StoreInfo
+from tonframes.store.overlaps import disjoint
+from tonframes.store.reader import MERGING, MOMENT, Reader
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
@@ -66,6 +66,19 @@ def _written_with(file: HeldFile) -> Iterable[str]:
     if folder == _RANGED[-1]:
         return reversed(_RANGED)
     return reversed(HISTORY_FOLDERS) if folder in HISTORY_FOLDERS else [folder]
+
+
+@contextmanager
+def all_or_none() -> Iterator[list[Path]]:
+    """Remove the files in the list that is yielded if not all of them can be written."""
+    written: list[Path] = []
+    try:
+        yield written
+    except BaseException:
+        for file in reversed(written):
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+        raise
 
 
 class Store(Reader):
@@ -119,7 +132,7 @@ class Store(Reader):
             self._write_info(StoreInfo(info.network, info.service, schema.VERSION))
 
     def _write_info(self, info: StoreInfo) -> None:
-        replace(self.path / NETWORK, [json.dumps(asdict(info), indent=2).encode() + b"\n"])
+        replace(self.path / NETWORK, [encoded(info)])
 
     def write_blocks(
         self, tables: Mapping[str, pa.Table], seqnos: Iterable[range], *, proof: str
@@ -140,11 +153,14 @@ class Store(Reader):
             for run in self.gaps(seqnos):
                 for part in aligned(run):
                     about = {"start": part.start, "stop": part.stop, "proof": proof}
-                    for name in names:
-                        rows = within(tables[name], [part])
-                        told = {"tables": names} if name == "transactions" else {}
-                        file = self.path / name / f"{part.start:011d}-{part.stop:011d}.parquet"
-                        self._write(schema.TABLES[name], rows, file, **about, **told)
+                    self._make_room(part)
+                    with all_or_none() as written:
+                        for name in names:
+                            rows = within(tables[name], [part])
+                            told = {"tables": names} if name == "transactions" else {}
+                            file = self.path / name / f"{part.start:011d}-{part.stop:011d}.parquet"
+                            written.append(file)
+                            self._write(schema.TABLES[name], rows, file, **about, **told)
             self._append("address_book", tables["address_book"])
 
     def merge(self, seqnos: range) -> None:
@@ -166,7 +182,7 @@ class Store(Reader):
         ]
         network, table = self.network, schema.TABLES["transactions"]
         group: list[HeldFile] = []
-        for run, path in self.files("transactions").items():
+        for run, path in self._ranges("transactions").items():
             if meeting(run, cells):
                 file = HeldFile(path, table, network, run)
                 if group and not self._fits(group, file):
@@ -224,19 +240,43 @@ class Store(Reader):
         folder = self.path / MERGING
         if not folder.is_dir():
             return
-        merged = self._ranges(f"{MERGING}/transactions")
-        for whole in merged:
-            for name in reversed(_RANGED):
-                for run, file in self._ranges(name).items():
-                    if run != whole and run[0] in whole and run[-1] in whole:
-                        file.unlink()
-                sync(self.path / name)
-            for name in _RANGED:
-                for run, file in self._ranges(f"{MERGING}/{name}").items():
-                    if run == whole:
-                        file.replace(self.path / name / file.name)
-                sync(self.path / name)
-        shutil.rmtree(folder)  # with what was written when a process was killed before
+        for whole, new in self._ranges(f"{MERGING}/transactions").items():
+            if fault := self._fault_of_merged(new):
+                self._put_aside([new], f"{fault.path} {fault.reason}")
+            else:
+                self._replace_small(whole)
+        # What else was written when a process was killed before is held in the small files.
+        held = self._committed()
+        for name in _RANGED:
+            rest = self._ranges(f"{MERGING}/{name}").items()
+            lost = [file for run, file in rest if subtract([run], held)]
+            self._put_aside(lost, f"{folder} has files of which no others have the rows")
+        shutil.rmtree(folder)
+
+    def _replace_small(self, whole: range) -> None:
+        """Remove the small files of a range, and put the merged ones into their places."""
+        for name in reversed(_RANGED):
+            for run, file in self._ranges(name).items():
+                if run != whole and run[0] in whole and run[-1] in whole:
+                    file.unlink()
+            sync(self.path / name)
+        for name in _RANGED:
+            for run, file in self._ranges(f"{MERGING}/{name}").items():
+                if run == whole:
+                    file.replace(self.path / name / file.name)
+            sync(self.path / name)
+
+    def _fault_of_merged(self, file: Path) -> Damaged | None:
+        """Return what is wrong with merged files, some of which may have their places already."""
+        network = self.network
+        try:
+            for name in damage.check(self._held_file(file, network)).tables:
+                there = self.path / MERGING / name / file.name
+                place = there if there.exists() else self.path / name / file.name
+                damage.check(self._held_file(place, network))
+        except Damaged as damaged:
+            return damaged
+        return None
 
     def write_accounts(self, tables: Mapping[str, pa.Table]) -> None:
         """Append snapshots of accounts, of the address book and of metadata."""
@@ -265,11 +305,13 @@ class Store(Reader):
 
     def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
         """Write the files of a commit of histories, that of the transactions last."""
-        for folder in HISTORY_FOLDERS:
-            (self.path / folder).mkdir(exist_ok=True)
-            about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
-            file = self.path / folder / name
-            self._write(table_of(folder), rows[folder], file, proof="account", **about)
+        with all_or_none() as written:
+            for folder in HISTORY_FOLDERS:
+                (self.path / folder).mkdir(exist_ok=True)
+                about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
+                file = self.path / folder / name
+                written.append(file)
+                self._write(table_of(folder), rows[folder], file, proof="account", **about)
 
     def _merge_histories(self) -> None:
         """Merge the small files of histories if there are many; damaged ones are left alone."""
@@ -315,13 +357,16 @@ class Store(Reader):
             tonframes has written to the store.
         """
         with writing(self.path), locked(self.path):
-            self.info()
+            info = self.info()
             for folder in (*self._folders(), self.path / damage.FOLDER, self.path / MERGING):
                 if folder.is_symlink():
                     raise StoreError(
                         f"{folder} is a symbolic link: a store writes within its own folder only",
                         path=folder,
                     )
+            self.check_folders()
+            if info is not None and not is_sealed(self.path, info):
+                self._write_info(info)
             yield
 
     @contextmanager
@@ -335,28 +380,73 @@ class Store(Reader):
         return [self.path / name for name in FOLDERS]
 
     def _sweep(self) -> None:
-        """Remove what a killed process has left: temporary files, and ranges not yet held.
+        """Put in order what a killed process, or a copy of another store, has left.
 
-        Both are made under the lock only, so its holder never removes what another process writes.
+        This is done under the lock only, so its holder never moves what another process writes.
+        Temporary files are removed. Files with rows are set aside: none is deleted of which another
+        one does not have the rows.
         """
         self._sweep_temporary()
         self._finish_merging()
-        committed = self.files("transactions")
-        for name in _RANGED[:-1]:
-            for run, file in self.files(name).items():
-                if run not in committed:
-                    file.unlink(missing_ok=True)
+        self._part_overlaps()
+        self._sweep_orphans(_RANGED[:-1], _RANGED[-1])
         self._sweep_histories()
 
+    def _sweep_orphans(self, folders: Iterable[str], last: str) -> None:
+        """Set aside old files without the one that is written last with them."""
+        held = {file.name for file in self._files_in(last)}
+        for name in folders:
+            orphans = [f for f in self._files_in(name) if f.name not in held and damage.is_old(f)]
+            self._put_aside(orphans, f"there are files in {name} without those in {last}")
+
+    def _make_room(self, part: range) -> None:
+        """Set aside files without their transactions that would overlap those of a new range."""
+        held = {file.name for file in self._files_in("transactions")}
+        for name in _RANGED[:-1]:
+            orphans = [
+                file
+                for run, file in self._ranges(name).items()
+                if meeting(run, [part]) and run != part and file.name not in held
+            ]
+            self._put_aside(orphans, f"there are files in {name} without those in transactions")
+
+    def _part_overlaps(self) -> None:
+        """Set aside files whose rows others have, and write again what only they have."""
+        committed, network = self._ranges("transactions"), self.network
+        parts = disjoint(committed)
+        if len(parts) == len(committed) and all(part == run for part, run in parts.items()):
+            return
+        self._check_overlaps(committed)
+        for run, path in committed.items():
+            rest = [part for part, whole in parts.items() if whole == run]
+            if rest == [run]:
+                continue
+            file = self._held_file(path, network)
+            footer = damage.check(file)
+            for part in rest:
+                about = {"start": part.start, "stop": part.stop, "proof": footer.proof}
+                for name in (name for name in _RANGED if name in footer.tables):
+                    rows = within(self._checked_rows(file.beside(name).path, run), [part])
+                    told = {"tables": footer.tables} if name == "transactions" else {}
+                    new = self.path / name / f"{part.start:011d}-{part.stop:011d}.parquet"
+                    self._write(schema.TABLES[name], rows, new, **about, **told)
+            others = [file.beside(name).path for name in _written_with(file)]
+            self._put_aside(others, f"{path} overlaps other files, which have equal rows")
+
+    def _put_aside(self, files: Sequence[Path], reason: str) -> None:
+        """Move files into the folder `damaged`, and warn."""
+        if files and (moved := damage.set_aside(self.path, files)):
+            warn(f"{reason}: moved to {self.path / damage.FOLDER} ({len(moved)} files)")
+
     def _sweep_histories(self) -> None:
-        if merge := merging.unfinished(self.path):
-            merge.finish(self.path)
         *others, last = HISTORY_FOLDERS
-        held = {file.path.name for file in self.held_snapshots(last)}
-        for name in others:
-            for other in self.held_snapshots(name):
-                if other.path.name not in held:
-                    other.path.unlink(missing_ok=True)
+        if merge := merging.unfinished(self.path):
+            new = self._held_file(self.path / last / merge.new, self.network)
+            if new.path.exists() and (fault := damage.find_fault(new)):
+                wrong = [new.beside(name).path for name in _written_with(new)]
+                self._put_aside(wrong, f"{fault.path} {fault.reason}")
+            merge.finish(self.path)
+        self._sweep_orphans(others, last)
 
     def _sweep_temporary(self) -> None:
         for folder in (self.path, *self._folders()):
@@ -385,7 +475,7 @@ class Store(Reader):
         """
         wanted, network = joined(seqnos), self.network
         files = [
-            HeldFile(file, schema.TABLES["transactions"], network, run)
+            self._held_file(file, network)
             for run, file in self.files("transactions").items()
             if meeting(run, wanted)
         ]
@@ -428,7 +518,7 @@ class Store(Reader):
         """Set aside what is damaged, and warn."""
         if files:
             self.check()
-        damaged = damage.find_damaged(files)
+        damaged = [file for file, _ in damage.find_damaged(files)]
         warnings = []
         for file in damaged:
             with self._writing():
