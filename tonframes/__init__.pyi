@@ -52,7 +52,14 @@ from .plots import (
 )
 from .samples import sample
 from .service import serve
-from .store import ingest, read_accounts, read_blocks, read_transactions, upgrade_store
+from .store import (
+    ingest,
+    read_accounts,
+    read_blocks,
+    read_transactions,
+    upgrade_store,
+    verify_store,
+)
 from .synthetic import synthetic_blocks
 
 __version__: str
@@ -123,6 +130,7 @@ __all__ = [
     "trace_costs",
     "undo_gas_exchange",
     "upgrade_store",
+    "verify_store",
     "with_names",
     "write_csv",
 ]

@@ -252,9 +252,13 @@ def _known(
         store.check()
     known = store.snapshot("accounts", addresses=addresses)
     if max_age is not None and not offline:
-        since = datetime.now(UTC) - _age(max_age)
-        moment = pa.scalar(since, known["fetched_at"].type)
-        known = known.filter(pc.greater_equal(known["fetched_at"], moment))
+        now = datetime.now(UTC)
+        since, until = (pa.scalar(m, pa.timestamp("us", "UTC")) for m in (now - _age(max_age), now))
+        fetched = known["fetched_at"]
+        # A state of the future was fetched while the clock was wrong: its age is unknown.
+        known = known.filter(
+            pc.and_(pc.greater_equal(fetched, since), pc.less_equal(fetched, until))
+        )
     if include_boc:
         known = known.filter(pc.fill_null(known["with_boc"], False))
     return known

@@ -46,18 +46,18 @@ def check_equal(first: HeldFile, second: HeldFile) -> None:
     They agree if they have equal rows for the masterchain seqnos that both of them have.
     """
     runs = [file.run or range(0) for file in (first, second)]
-    common = range(max(run.start for run in runs), min(run.stop for run in runs))
+    shared = range(max(run.start for run in runs), min(run.stop for run in runs))
     tables = [file.footer().tables for file in (first, second)]
     for name in tables[0]:
         if name in tables[1]:
             digests = [
-                _digest(file.beside(name), common, file.beside(name).stamp())
+                _digest(file.beside(name), shared, file.beside(name).stamp())
                 for file in (first, second)
             ]
             if digests[0] != digests[1]:
                 raise StoreError(
                     f"{first.path} and {second.path} have different {name} of the masterchain "
-                    f"seqnos {spell([common])}: move one of them out of the store, with the files "
+                    f"seqnos {spell([shared])}: move one of them out of the store, with the files "
                     "of its name in the other folders",
                     path=second.path,
                 )

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes.errors import MissingError, StoreError, warn
-from tonframes.seqnos import SPAN, joined, meeting, spell, subtract
+from tonframes.seqnos import SPAN, common, joined, meeting, spell, subtract
 from tonframes.store.digest import within
 from tonframes.store.files import FOLDERS, Damaged, Footer, HeldFile, table_of
 from tonframes.store.folders import check_folders
@@ -245,7 +245,7 @@ class Reader:
         needed = list(dict.fromkeys([*chosen, "mc_block_seqno"]))
         wanted = self.require(seqnos)
         parts = [
-            within(file.read(needed), meeting(run, wanted)).select(chosen)
+            within(file.read(needed), common(run, wanted)).select(chosen)
             for run, file in self._files(name, wanted)
         ]
         return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
@@ -259,7 +259,7 @@ class Reader:
         total = 0
         wanted = self.require(seqnos)
         for run, file in self._files(name, wanted):
-            here = meeting(run, wanted)
+            here = common(run, wanted)
             if subtract([file.run or run], here):
                 total += len(within(file.read(["mc_block_seqno"]), here))
             else:
@@ -279,7 +279,7 @@ class Reader:
         for run, file in self._files(name, wanted):
             if len(first) >= rows:
                 break
-            more = within(file.read(needed), meeting(run, wanted)).select(chosen)
+            more = within(file.read(needed), common(run, wanted)).select(chosen)
             first = pa.concat_tables([first, more.slice(0, rows - len(first))])
         return first
 

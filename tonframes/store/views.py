@@ -12,7 +12,7 @@ from tonframes.addresses import to_raw
 from tonframes.errors import MissingError, warn
 from tonframes.frames import Accounts, Blocks
 from tonframes.moments import parse_moment
-from tonframes.seqnos import checked, intersection, joined, meeting, spell, subtract
+from tonframes.seqnos import checked, common, intersection, joined, spell, subtract
 from tonframes.store.damage import check_whole
 from tonframes.store.digest import within
 from tonframes.store.ingested import Ingested
@@ -69,7 +69,7 @@ class HeldRows(Unread):
 
     def _seen(self, part: range, file: HeldFile) -> tuple[Footer, tuple[datetime, ...]]:
         """Return the footer, with the number of rows among these, and their first and last time."""
-        here = meeting(part, self.seqnos)
+        here = common(part, self.seqnos)
         if not subtract([file.run or part], here):
             return file.times()
         rows = within(file.read(["mc_block_seqno", "block_time"]), here)
