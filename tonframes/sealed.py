@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 KEY = b"tonframes"
 #: The member with which this object begins.
 _FIRST = b'{"schema"'
-#: No such text is within another one: JSON escapes quotes.
-_SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
-_FOOTER_SEAL = re.compile(rb'"footer_seal": "([0-9a-f]{64})"')
-_BLANK = "0" * 64
+#: What comes before the seals. No such text is within another one: JSON escapes quotes.
+_SEAL, _FOOTER_SEAL = b'"seal": "', b'"footer_seal": "'
+_BLANK = b"0" * 64
+_DIGITS = re.compile(rb'[0-9a-f]{64}(?=")')
 
 #: A Parquet file begins with this. It ends with the length of the footer and this.
 _MAGIC, _END = b"PAR1", 8
@@ -78,15 +78,16 @@ def content(schema: pa.Schema, rows: pa.Table, about: Mapping[str, Any]) -> list
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
         writer.write_table(rows)
-        said = json.dumps({**about, "footer_seal": _BLANK, "seal": _BLANK})
+        blank = _BLANK.decode()
+        said = json.dumps({**about, "footer_seal": blank, "seal": blank})
         writer.add_key_value_metadata({KEY: said.encode()})
     whole = memoryview(sink.getvalue())
     head = whole[: len(whole) - _END - int.from_bytes(whole[-_END:][:4], "little")]
     footer = bytearray(whole[len(head) :])
-    _fill(footer, _FOOTER_SEAL, blake2b(footer, digest_size=32).hexdigest())
+    _fill(footer, _FOOTER_SEAL, blake2b(footer, digest_size=32).hexdigest().encode())
     hashed = blake2b(head, digest_size=32)
     hashed.update(footer)
-    _fill(footer, _SEAL, hashed.hexdigest())
+    _fill(footer, _SEAL, hashed.hexdigest().encode())
     return [head, memoryview(footer)]
 
 
@@ -102,14 +103,16 @@ def opened(file: Path, *, whole: bool = False) -> Iterator[Opened]:
     with pa.OSFile(str(file)) as source:
         footer = _footer_of(source)
         seal, footer_seal = _last(footer, _SEAL), _last(footer, _FOOTER_SEAL)
+        blank = bytearray(footer)
         # A flipped bit may hide one of the seals, and then the other one is wrong.
+        if seal:
+            _fill(blank, _SEAL, _BLANK)
         if seal and (whole or footer_seal is None):
-            found = _hash(source, len(footer), _blanked(footer, _SEAL))
-            if found != seal:
+            if _hash(source, blank) != seal:
                 raise SealError("does not have the checksum that it was written with")
         elif footer_seal:
-            blank = _blanked(_blanked(footer, _SEAL), _FOOTER_SEAL)
-            if blake2b(blank, digest_size=32).hexdigest() != footer_seal:
+            _fill(blank, _FOOTER_SEAL, _BLANK)
+            if blake2b(blank, digest_size=32).hexdigest().encode() != footer_seal:
                 raise SealError("does not have the footer that it was written with")
         yield Opened(source, _about(footer), sealed=bool(seal))
 
@@ -125,44 +128,36 @@ def _footer_of(source: pa.NativeFile) -> bytes:
     return footer
 
 
-def _hash(source: pa.NativeFile, footer_size: int, footer: bytes) -> str:
-    """Hash a file, with another footer instead of its own."""
+def _hash(source: pa.NativeFile, footer: bytearray) -> bytes:
+    """Hash a file, with another footer of the same length instead of its own."""
     hashed = blake2b(digest_size=32)
-    stop = source.size() - footer_size
+    stop = source.size() - len(footer)
     for start in range(0, stop, _SLICE):
         piece = source.read_at(min(_SLICE, stop - start), start)
         if len(piece) < min(_SLICE, stop - start):
             raise SealError("was cut while it was read")
         hashed.update(piece)
     hashed.update(footer)
-    return hashed.hexdigest()
+    return hashed.hexdigest().encode()
 
 
-def _last(footer: bytes, pattern: re.Pattern[bytes]) -> str | None:
+def _last(footer: bytes, name: bytes) -> bytes | None:
     """Return a seal; what comes before the last one may be chain data, in the statistics."""
-    found = pattern.findall(footer)
-    return found[-1].decode() if found else None
+    start = footer.rfind(name)
+    found = _DIGITS.match(footer, start + len(name)) if start >= 0 else None
+    return found[0] if found else None
 
 
-def _fill(footer: bytearray, pattern: re.Pattern[bytes], seal: str) -> None:
-    *_, last = pattern.finditer(footer)
-    start, stop = last.span(1)
-    footer[start:stop] = seal.encode()
-
-
-def _blanked(footer: bytes, pattern: re.Pattern[bytes]) -> bytes:
-    if pattern.search(footer) is None:
-        return footer
-    blank = bytearray(footer)
-    _fill(blank, pattern, _BLANK)
-    return bytes(blank)
+def _fill(footer: bytearray, name: bytes, seal: bytes) -> None:
+    start = footer.rfind(name) + len(name)
+    footer[start : start + len(seal)] = seal
 
 
 def _about(footer: bytes) -> Mapping[str, Any] | None:
     """Return what a file says of itself. Parsing the whole footer would take 20 times as long."""
     start = footer.rfind(_FIRST)
     try:
-        text = footer[start:] if start >= 0 else b""
+        text = footer[start : footer.find(b"}\x00", start) + 1] if start >= 0 else b""
         said, _ = json.JSONDecoder().raw_decode(text.decode("utf-8", "replace"))
     except (ValueError, RecursionError):
         return None
