@@ -43,7 +43,9 @@ The modules, from what users call down to bytes::
     unproven      views of ingested rows together with rows that are held
     written       folders that `Blocks.write` has written, read again
     ingested      the folder of ingested rows
-    store         writing: more is committed, damaged files leave
+    store         accounts and histories are committed, damaged files leave
+    ranges        ranges of masterchain seqnos are committed, merged, and put in order
+    writer        writing: the lock, network.json, single files, what is left over
     histories     transactions of accounts: which spans are held, and their rows
     reader        reading: which seqnos and snapshots are held, and their rows
     damage        files that are no longer what was written: found, and set aside

@@ -28,7 +28,8 @@ from tonframes.store.files import Damaged
 from tonframes.store.identity import NETWORK
 from tonframes.store.overlaps import once
 from tonframes.store.reader import MOMENT
-from tonframes.store.store import Store, all_or_none
+from tonframes.store.store import Store
+from tonframes.store.writer import all_or_none
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order, latest
 
