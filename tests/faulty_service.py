@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import msgspec
 from fault_server import FaultServer, answer, error, raw
@@ -27,6 +27,7 @@ from tonframes.seqnos import ranges
 from tonframes.service.dialects import DIALECTS
 from tonframes.service.parameters import Refusal
 from tonframes.service.rows import HeldRows
+from tonframes.service.scanned import scanned
 from tonframes.store import Store, digest
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import Tables, in_order, stamped
@@ -50,8 +51,10 @@ FIXED = (SHARDS, TRANSACTIONS)
 
 
 def tables_of(answers: Iterable[object]) -> Tables:
+    """Return the tables of answers, with transactions as deployed services answer them."""
     read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(content).encode()) for content in answers]
-    return stamped(in_order(pages.blocks_tables(read)), MOMENT)
+    tables = stamped(in_order(pages.blocks_tables(read)), MOMENT)
+    return tables | {"transactions": scanned(tables["transactions"])}
 
 
 def append(path: Path, answers: Iterable[Any]) -> None:
@@ -109,6 +112,7 @@ def fetch_in_a_hurry(url: str, store: Path, seqnos: range, page: int) -> None:
     retry.LONGEST_RETRY_AFTER = 0.01
     block.FIRST_WAIT, block.LONGEST_WAIT, block.MOST_ROWS = 0.001, 0.01, page
     with Client(url) as client:
+        client.page_limit.allow(max(page, 10))
         tf.fetch_blocks(seqnos, client=client, store=store, progress=False)
 
 
@@ -137,9 +141,11 @@ class Truth:
 
     def other(self, **numbers: int) -> Truth:
         """Return the correct answer to the same request with other numbers."""
-        query = {name: self.asked(name) for name in ("seqno", "limit", "offset")} | numbers
-        text = "&".join(f"{name}={number}" for name, number in query.items())
-        return self.service.truth(f"{urlsplit(self.line).path}?{text}&sort=asc", self.rng)
+        url = urlsplit(self.line)
+        query = parse_qs(url.query, keep_blank_values=True)
+        query |= {name: [str(number)] for name, number in numbers.items()}
+        line = url._replace(query=urlencode(query, doseq=True)).geturl()
+        return self.service.truth(line, self.rng)
 
 
 Fault = "Callable[[Truth], Reply | None]"
@@ -311,6 +317,8 @@ def twice_otherwise(truth: Truth) -> Reply | None:
     """Add a row twice, with other content under the same key."""
 
     def change(rows: list[Any], _: Random) -> list[Any]:
+        if not rows:
+            return rows
         key = "rand_seed" if "rand_seed" in rows[0] else "trace_id"
         return [*rows, rows[0] | {key: "A" * 43 + "="}]
 

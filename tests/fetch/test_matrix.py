@@ -79,7 +79,7 @@ KEY = "SECRET_key-0123456789abcdef"
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory):
     path = tmp_path_factory.mktemp("chain") / "truth"
-    append(path, tf.synthetic_blocks(40, seed=3, first_seqno=FIRST, transactions_per_block=6))
+    append(path, tf.synthetic_blocks(40, seed=9, first_seqno=FIRST, transactions_per_block=6))
     return path
 
 
@@ -721,9 +721,9 @@ def test_every_listed_fault_is_shown():
             assert test in names_in(name), code
 
 
-def test_the_list_has_the_faults_of_the_reference_and_goes_on_with_ours(reference):
+def test_the_list_is_that_of_the_reference(reference):
     matrix = (reference / "faults.md").read_text("utf-8")
     codes = re.findall(r"^\| (F\d\d) \|", matrix, re.MULTILINE)
     listed = [code for code, _ in LISTED]
-    assert listed[: len(codes)] == codes
+    assert listed[: len(codes)] == codes, "what was found later follows"
     assert listed == sorted(set(listed))

@@ -308,7 +308,7 @@ def test_a_state_of_the_future_is_not_fresh(tmp_path):
     store.write_accounts(nothing | {"accounts": state(7, 9, LATER)})
     with (
         pytest.warns(tf.TonframesWarning, match="in the future"),
-        tf.serve(tmp_path) as url,
+        tf.serve(tmp_path, dialect="specification") as url,
         tf.Client(url) as client,
     ):
         fetched = tf.fetch_accounts([A], max_age="1h", client=client, store=tmp_path)

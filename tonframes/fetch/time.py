@@ -46,7 +46,7 @@ def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
     >>> import tonframes as tf
     >>> with tf.serve(tf.sample(), dialect="service") as url, tf.Client(url) as client:
     ...     tf.seqno_at("2026-05-28 20:28", client=client)
-    90000044
+    90000045
     """
     when = parse_moment(time, "time")
     if when > datetime.now(UTC):

@@ -1,8 +1,9 @@
 """Read an answer that the strict reading has refused.
 
 This goes through the answer token by token. What the schema has no place for goes to `extra`,
-verbatim, under its RFC 6901 pointer. Anything else that does not have the declared form raises a
-`DecodeError` with its path. The structs are those that the strict reading makes.
+verbatim, under its RFC 6901 pointer. So does an older spelling (`Older`), which is read as well.
+Anything else that does not have the declared form raises a `DecodeError` with its path. The structs
+are those that the strict reading makes.
 """
 
 from __future__ import annotations
@@ -53,6 +54,14 @@ class TolerantReader:
             inner = tokens.pop(member.key, b"")
             here = f"{path}.{member.key}"
             there = f"{pointer}/{escape(member.key)}"
+            if isinstance(member, Field) and member.older and member.older.key in tokens:
+                if inner not in (b"", b"null"):
+                    extra[there] = inner  # beside the older spelling: both are written back
+                elif (
+                    value := member.older.read(member.kind, tokens[member.older.key])
+                ) is not None:
+                    values[attribute(member.key)] = value
+                    continue
             if inner in (b"", b"null") and not _needed(member):
                 continue
             if not _needed(member) and _fills(member) and inner[1:].lstrip() == b"}":
