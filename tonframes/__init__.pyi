@@ -53,7 +53,14 @@ from .plots import (
 )
 from .samples import sample
 from .service import serve
-from .store import ingest, read_accounts, read_blocks, read_transactions, upgrade_store
+from .store import (
+    ingest,
+    read_accounts,
+    read_blocks,
+    read_transactions,
+    upgrade_store,
+    verify_store,
+)
 from .synthetic import synthetic_blocks
 
 __version__: str
@@ -125,6 +132,7 @@ __all__ = [
     "trace_costs",
     "undo_gas_exchange",
     "upgrade_store",
+    "verify_store",
     "with_names",
     "write_csv",
 ]

@@ -192,10 +192,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     service.set_defaults(run=_serve)
 
-    text = "Rewrite the files of a store that an older version of tonframes has written."
-    upgrade = commands.add_parser("upgrade", help=text, description=text)
-    upgrade.add_argument("store", type=_path, metavar="DIR", help="a store")
-    upgrade.set_defaults(run=_upgrade)
+    _add_upkeep(commands)
 
     text = "Show the main steps on made-up data. It needs no network."
     show = commands.add_parser("demo", help=text, description=text)
@@ -241,6 +238,18 @@ def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     _add_service(transactions)
     transactions.set_defaults(run=_fetch_transactions)
+
+
+def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "Rewrite the files of a store that an older version of tonframes has written."
+    upgrade = commands.add_parser("upgrade", help=text, description=text)
+    upgrade.add_argument("store", type=_path, metavar="DIR", help="a store")
+    upgrade.set_defaults(run=_upgrade)
+
+    text = "Verify all bytes of a store, and list the files that are damaged. Nothing is changed."
+    verify = commands.add_parser("verify", help=text, description=text)
+    verify.add_argument("store", type=_path, metavar="DIR", help="a store")
+    verify.set_defaults(run=_verify)
 
 
 def _add_service(parser: argparse.ArgumentParser) -> None:
@@ -408,3 +417,16 @@ def _upgrade(options: argparse.Namespace) -> None:
         print(f"rewrote {inert(str(file))}")
     store = inert(str(options.store))
     print(f"{len(rewritten)} files rewritten; {store} has version {VERSION} of the columns")
+
+
+def _verify(options: argparse.Namespace) -> None:
+    damaged = tf.verify_store(options.store)
+    for file, reason in damaged.items():
+        print(inert(f"{file} {reason}"))
+    if damaged:
+        raise tf.StoreError(
+            f"{len(damaged)} damaged files in {options.store}: fetch into the store again, which "
+            "sets them aside",
+            path=options.store,
+        )
+    print(f"{inert(str(options.store))}: all files are as they were written")

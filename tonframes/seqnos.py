@@ -99,6 +99,20 @@ def meeting(run: range, runs: Sequence[range]) -> Sequence[range]:
     return runs[first:last]
 
 
+def common(run: range, runs: Sequence[range]) -> list[range]:
+    """Return what a range has in common with joined ranges.
+
+    Examples
+    --------
+    >>> common(range(2, 9), (range(0, 2), range(4, 6), range(8, 20)))
+    [range(4, 6), range(8, 9)]
+    """
+    return [
+        range(max(run.start, other.start), min(run.stop, other.stop))
+        for other in meeting(run, runs)
+    ]
+
+
 def subtract(runs: Iterable[range], taken: Iterable[range]) -> tuple[range, ...]:
     """Remove ranges from ranges; the result is in order.
 

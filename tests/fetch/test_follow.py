@@ -26,6 +26,7 @@ from faulty_service import (
 )
 
 import tonframes as tf
+from tonframes.fetch import follow
 from tonframes.fetch.follow import LONGEST
 from tonframes.store import Store
 from tonframes.wire.tables import concat
@@ -124,17 +125,20 @@ def test_a_block_of_the_future_is_waited_for(growing, client, store):
     is_the_chain(taken, ALL[7:])
 
 
-def test_a_long_wait_is_told_with_its_reason(growing, client, caplog):
+def test_a_long_wait_is_told_with_its_reason(growing, client, caplog, monkeypatch):
+    monkeypatch.setattr(follow, "monotonic", growing.clock.now)
     growing.by(*[0] * 25, 1)
     next(tf.follow_blocks(FIRST + 4, client=client, store=None))
-    assert [record.levelname for record in caplog.records] == ["WARNING", "WARNING"]
+    # After 10 seconds, and each time twice as many have passed.
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 4
     told = f"waiting for masterchain block {FIRST + 4} since 20"
     for message in caplog.messages:
         assert message.startswith(told)
         assert f"UTC: the last one of {client.base_url} is {FIRST + 3}" in message
 
 
-def test_a_wait_at_a_hole_is_told(growing, service, client, caplog):
+def test_a_wait_at_a_hole_is_told(growing, service, client, caplog, monkeypatch):
+    monkeypatch.setattr(follow, "monotonic", growing.clock.now)
     growing.by(8)
     service.inject(absent, SHARDS, seqno=FIRST + 6)
     following = tf.follow_blocks(FIRST, client=client, store=None)

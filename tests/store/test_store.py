@@ -23,8 +23,9 @@ from peaks import peak_of
 import tonframes as tf
 from tonframes.store import HeldRows, Store, digest
 from tonframes.store.digest import inside
+from tonframes.store.identity import StoreInfo, encoded
 from tonframes.wire import pages, schema
-from tonframes.wire.tables import Tables, fit, in_order, stamped
+from tonframes.wire.tables import Tables, fit, in_order, stamped, with_columns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -306,6 +307,62 @@ def test_the_newest_state_of_each_account_is_read(snapshots):
     assert dict(states) == {A: 3, B: 2}
 
 
+def state(balance: int, lt: int | None, moment: datetime) -> pa.Table:
+    return with_columns(account(A, balance, moment), last_transaction_lt=lt)
+
+
+LATER = datetime.now(UTC) + timedelta(days=400)
+
+
+@pytest.mark.parametrize(
+    ("states", "balance"),
+    [
+        ([(1, 10, 0), (2, 9, 1)], 1),  # a replica that is behind
+        ([(1, 10, 0), (2, 11, 1)], 2),
+        ([(1, 10, 0), (2, 10, 1)], 2),
+        ([(1, 10, 0), (2, None, 1), (3, 9, 2)], 2),  # not found, then a replica that is behind
+        ([(1, None, 0), (2, 9, 1)], 2),
+    ],
+)
+def test_states_are_ordered_by_their_last_transaction_first(snapshots, states, balance):
+    store = Store(snapshots)
+    nothing = {name: schema.TABLES[name].schema.empty_table() for name in tf.Accounts.names}
+    for amount, lt, hours in states:
+        row = state(amount, lt, MOMENT + timedelta(hours=hours + 2))
+        store.write_accounts(nothing | {"accounts": row})
+    read = tf.read_accounts(snapshots, [A])
+    assert read.accounts.balance.to_list() == [balance]
+    assert read.arrow("accounts").column_names == schema.ACCOUNTS.schema.names
+    only = tf.read_accounts(snapshots, [A], columns=["balance"])
+    assert only.accounts.balance.to_list() == [balance]
+
+
+@pytest.mark.parametrize("lt", [5, 9, None])
+def test_a_time_in_the_future_is_told_and_hides_no_other_state(snapshots, lt):
+    store = Store(snapshots)
+    nothing = {name: schema.TABLES[name].schema.empty_table() for name in tf.Accounts.names}
+    for row in (state(7, lt, LATER), state(8, 9, MOMENT + timedelta(hours=2))):
+        store.write_accounts(nothing | {"accounts": row})
+    with pytest.warns(tf.TonframesWarning, match="say that they were fetched in the future"):
+        assert tf.read_accounts(snapshots, [A]).accounts.balance.to_list() == [8]
+    before = tf.read_accounts(snapshots, [A], as_of=MOMENT + timedelta(hours=1))
+    assert before.accounts.balance.to_list() == [3]
+
+
+def test_a_state_of_the_future_is_not_fresh(tmp_path):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    nothing = {name: schema.TABLES[name].schema.empty_table() for name in tf.Accounts.names}
+    store.write_accounts(nothing | {"accounts": state(7, 9, LATER)})
+    with (
+        pytest.warns(tf.TonframesWarning, match="in the future"),
+        tf.serve(tmp_path, dialect="specification") as url,
+        tf.Client(url) as client,
+    ):
+        fetched = tf.fetch_accounts([A], max_age="1h", client=client, store=tmp_path)
+    assert fetched.accounts.fetched_at[0] < LATER - timedelta(days=1)
+
+
 def test_the_state_as_of_a_moment(snapshots):
     states = tf.read_accounts(snapshots, as_of=MOMENT + timedelta(minutes=1)).accounts
     assert dict(states.set_index("address").balance) == {A: 1, B: 2}
@@ -352,8 +409,8 @@ def test_a_store_is_of_one_network(store):
 
 
 def test_a_file_of_another_network_is_refused(store):
-    about = store.path / "network.json"
-    about.write_text(about.read_text().replace("-217", "mainnet"))
+    said = encoded(StoreInfo("mainnet", "a test", schema.VERSION))
+    (store.path / "network.json").write_bytes(said)
     with pytest.raises(tf.StoreError, match="is of the network '-217' in a store of mainnet"):
         tf.read_blocks(store.path).arrow("transactions")
 

@@ -362,9 +362,12 @@ def _known(
         store.check()
     known = store.snapshot("accounts", addresses=addresses)
     if age is not None and not offline:
-        since = datetime.now(UTC) - age
-        moment = pa.scalar(since, known["fetched_at"].type)
-        known = known.filter(pc.greater_equal(known["fetched_at"], moment))
+        now, fetched = datetime.now(UTC), known["fetched_at"]
+        since, until = (pa.scalar(moment, fetched.type) for moment in (now - age, now))
+        # A state of the future was fetched while the clock was wrong: its age is unknown.
+        known = known.filter(
+            pc.and_(pc.greater_equal(fetched, since), pc.less_equal(fetched, until))
+        )
     if include_boc:
         known = known.filter(pc.fill_null(known["with_boc"], False))
     return known

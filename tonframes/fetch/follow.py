@@ -6,6 +6,7 @@ import logging
 from collections import deque
 from datetime import UTC, datetime
 from http import HTTPStatus
+from time import monotonic
 from typing import TYPE_CHECKING
 
 from tonframes.display import moment
@@ -97,15 +98,16 @@ def follow_blocks(
         waiting = _Waiting(online)
         while True:
             came = False
+            waiting.begin(following)
             for blocks in _next(online, target, range(following, last + 1), network, waiting):
                 came, following = True, blocks.seqnos[-1].stop
                 yield blocks
             if following > last:
                 waiting.reason = f"the last one of {online.base_url} is {last}"
-                waiting.wait(following, pace.seconds)
+                waiting.wait(pace.seconds)
                 last = _last(online, pace)
             elif not came:
-                waiting.wait(following, POLL)
+                waiting.wait(POLL)
 
 
 def _last(client: Client, pace: _Pace) -> int:
@@ -150,17 +152,22 @@ class _Waiting:
         self._seqno: int | None = None
         self.reason = ""
 
-    def wait(self, seqno: int, seconds: float) -> None:
-        """Wait before the service is asked again for a masterchain block."""
+    def begin(self, seqno: int) -> None:
+        """Note when a masterchain block is asked for the first time."""
         if seqno != self._seqno:
             self._seqno, self._since = seqno, datetime.now(UTC)
-            self._waited, self._patience = 0.0, PATIENCE
-        if self._waited >= self._patience:
-            self._patience *= 2
+            self._began, self._patience = monotonic(), PATIENCE
+
+    def wait(self, seconds: float) -> None:
+        """Wait before the service is asked again."""
+        waited = monotonic() - self._began
+        if waited >= self._patience:
+            self._patience = 2 * waited
             since = moment(self._since)
-            _log.warning("waiting for masterchain block %d since %s: %s", seqno, since, self.reason)
+            _log.warning(
+                "waiting for masterchain block %d since %s: %s", self._seqno, since, self.reason
+            )
         self._client.wait(seconds)
-        self._waited += seconds
 
 
 def _next(
