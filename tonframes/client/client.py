@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode
 
 from tonframes import display
-from tonframes.client.arguments import check_whole, checked_key, positive, user_agent
+from tonframes.client.arguments import check_whole, positive, user_agent
 from tonframes.client.limit import PageLimit
 from tonframes.client.operations import Operations
 from tonframes.client.retry import Retry
 from tonframes.client.transport import Site
+from tonframes.masking import Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -102,12 +103,19 @@ class Client(Operations):
         deadline: float = 120.0,
         max_in_flight: int = 64,
     ) -> None:
+        # First of all: a traceback may show local variables.
+        key = None if api_key is None else Key(api_key)
+        del api_key
         if base_url is None:
             base_url = os.environ.get("TONFRAMES_URL") or "https://toncenter.com"
         self._site = Site.parse(base_url)
-        if api_key is None and self._site.is_ton_center:
-            api_key = os.environ.get("TONCENTER_API_KEY") or None
-        key = None if api_key is None else checked_key(api_key, self._site)
+        if key is None and self._site.is_ton_center and os.environ.get("TONCENTER_API_KEY"):
+            key = Key(os.environ["TONCENTER_API_KEY"])
+        if key is not None:
+            key.check()
+            if not self._site.keeps_secrets:
+                url = self._site.url
+                raise ValueError(f"a key is not sent without encryption: use https, not {url}")
         if requests_per_second is None:
             requests_per_second = inf
             if self._site.is_ton_center:
@@ -118,8 +126,6 @@ class Client(Operations):
             "Accept-Encoding": "gzip",
             "User-Agent": user_agent(),
         }
-        if key is not None:
-            headers["X-API-Key"] = key
         check_whole(max_in_flight, "max_in_flight", range(1, 257))
         self._most_in_flight = max_in_flight
         self.page_limit = PageLimit()
@@ -201,6 +207,8 @@ class Client(Operations):
         self.close()
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_retry"):  # a traceback of the constructor may show it
+            return "<Client that was not made>"
         client = f"Client({self.base_url!r}, requests_per_second={self._requests_per_second:g})"
         return f"<{client}: {self._so_far()}>" if self.statistics.requests else client
 

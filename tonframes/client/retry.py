@@ -38,11 +38,13 @@ from tonframes.client.transport import (
     UnreachableError,
 )
 from tonframes.errors import RequestError, TonframesError
+from tonframes.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tonframes.client.rate import Turn
+    from tonframes.masking import Key
 
 T = TypeVar("T")
 
@@ -75,23 +77,6 @@ class UnknownOperationError(RequestError):
     """The service does not have the operation."""
 
 
-class Key(str):
-    """An API key that logs and debuggers do not print; only the HTTP header contains it.
-
-    Examples
-    --------
-    >>> print({"X-API-Key": Key("secret")}, Key("secret"))
-    {'X-API-Key': '***'} '***'
-    """
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'***'"
-
-    __str__ = __repr__
-
-
 _PASSING = frozenset({Verdict.PASSING, Verdict.SLOW, Verdict.UNREACHABLE})
 _DOUBTFUL = frozenset({Verdict.DOUBTFUL, Verdict.NOT_FOUND})
 _ERRORS = {
@@ -112,7 +97,7 @@ class Retry:
     headers
         Sent with every request.
     key
-        The key in the headers. Error messages show it as `***` if the service quotes it.
+        Sent with every request, if there is one.
     rate
         Requests per second, retries included.
     timeout
@@ -140,7 +125,7 @@ class Retry:
         self._first_backoff = max(1 / rate, SHORTEST_BACKOFF)
         self._clock = Clock()
         self._rate = Rate(rate, self._clock)
-        self._transport = Transport(site, headers, stopped=lambda: self._clock.stopped)
+        self._transport = Transport(site, headers, key, stopped=lambda: self._clock.stopped)
         self._answered = False
         self._counter = Counter(self._clock)
 
@@ -179,9 +164,11 @@ class Retry:
             outcome = self._repeat(url, question, parse, final)
         except StoppedError:
             outcome = _Error(RequestError(f"{question}: the client was closed", retryable=True))
-        # Raised outside of any `except` block, the error has no other error as its context.
+        # Raised outside of any `except` block, the error has no other error as its context. The
+        # variables of the frames that it came through have the answer, which may quote the key.
         if isinstance(outcome, _Error):
-            raise outcome.error
+            outcome.error.__cause__ = outcome.error.__context__ = None
+            raise outcome.error.with_traceback(None)
         return outcome
 
     def wait(self, seconds: float) -> None:
@@ -274,9 +261,10 @@ class Retry:
         spread = random.uniform(0, bound)  # noqa: S311 (jitter, not a secret)
         return self._first_backoff + spread
 
-    def _say(self, failure: Failure) -> str:
+    @staticmethod
+    def _say(failure: Failure) -> str:
         """Return a failure as text: on one line, shortened, and without the key."""
-        said = failure.reason if self._key is None else failure.reason.replace(self._key, "***")
+        said = masked(failure.reason)
         said = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in said)
         said = said if len(said) <= QUOTED else said[: QUOTED - 1] + "…"
         return said if failure.status is None else f"status {failure.status}, {said}"

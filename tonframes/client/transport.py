@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
     from urllib3.connectionpool import HTTPConnectionPool
 
+    from tonframes.masking import Key
+
 #: Largest answer after decompression, in bytes. A full page of 1000 transactions has about 5
 #: million; one megabyte of gzip can decompress to a thousand million.
 LARGEST_ANSWER = 64 * 2**20
@@ -145,12 +147,13 @@ class Answer:
 class _Bounds:
     """When an exchange must end, how long it may pause, and whether the client was closed.
 
-    `sent` is called when the request was written to the socket.
+    `key` is sent in a header. `sent` is called when the request was written to the socket.
     """
 
     ends: float
     silence: float
     stopped: Callable[[], bool]
+    key: Key | None
     sent: Callable[[], None]
 
 
@@ -205,22 +208,25 @@ class _BoundedResponse(HTTPResponse):
         self.fp = io.BufferedReader(_BoundedSocket(sock, self.fp.detach()), CHUNK)
 
 
-class _PlainConnection(HTTPConnection):
+class _Bounded(HTTPConnection):
     response_class = _BoundedResponse
     debuglevel = 0  # `http.client.HTTPConnection.debuglevel = 1` would print the key to stdout
 
     def endheaders(self, *args: Any, **options: Any) -> None:
+        bounds = _bounds.get()
+        if bounds.key is not None:
+            # Here and not earlier: requests and urllib3 never have the key.
+            self.putheader("X-API-Key", bounds.key.reveal())
         super().endheaders(*args, **options)  # connects, if need be, and writes the request
-        _bounds.get().sent()
+        bounds.sent()
 
 
-class _SecureConnection(HTTPSConnection):
-    response_class = _BoundedResponse
-    debuglevel = 0
+class _PlainConnection(_Bounded):
+    pass
 
-    def endheaders(self, *args: Any, **options: Any) -> None:
-        super().endheaders(*args, **options)
-        _bounds.get().sent()
+
+class _SecureConnection(_Bounded, HTTPSConnection):
+    pass
 
 
 class _Adapter(HTTPAdapter):
@@ -244,14 +250,22 @@ class Transport:
         addresses.
     headers
         Sent with every request.
+    key
+        Sent with every request in the header `X-API-Key`.
     stopped
         Called while waiting for an answer; when it returns True, the exchange ends within a slice.
     """
 
     def __init__(
-        self, site: Site, headers: Mapping[str, str], *, stopped: Callable[[], bool]
+        self,
+        site: Site,
+        headers: Mapping[str, str],
+        key: Key | None,
+        *,
+        stopped: Callable[[], bool],
     ) -> None:
         self._headers = dict(headers)
+        self._key = key
         self._stopped = stopped
         self._proxies = {} if site.is_loopback else get_environ_proxies(site.url)
         # The variables with which requests and curl are configured for a company's certificates.
@@ -282,7 +296,8 @@ class Transport:
             The answer is larger than `LARGEST_ANSWER`.
         """
         silence = min(silence, seconds)
-        bounds = _bounds.set(_Bounds(time.monotonic() + seconds, silence, self._stopped, sent))
+        ends = time.monotonic() + seconds
+        bounds = _bounds.set(_Bounds(ends, silence, self._stopped, self._key, sent))
         try:
             request = requests.Request("GET", url, headers=self._headers).prepare()
             with self._adapter.send(
@@ -299,6 +314,10 @@ class Transport:
             ValueError,
         ) as error:
             raise _kind(error)(_reason(error)) from None
+        except BaseException as error:  # such as Ctrl-C
+            # The variables of the frames that it came through have the request, with the key.
+            error.__context__ = None
+            raise error.with_traceback(None) from None
         finally:
             _bounds.reset(bounds)
 
