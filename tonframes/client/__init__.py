@@ -8,6 +8,7 @@
 - `answers`: classifies an answer: use it, try again, or give up; finds the text of an error.
 - `transport`: one HTTP exchange, limited in time and size.
 - `statistics`: what a client has done so far.
+- `size`: how large an answer may be, and how much memory it may need.
 - `rate`: limits the requests per second.
 """
 

@@ -13,6 +13,7 @@ from tonframes.client.arguments import check_whole, positive, user_agent
 from tonframes.client.limit import PageLimit
 from tonframes.client.operations import Operations
 from tonframes.client.retry import Retry
+from tonframes.client.size import LARGEST_ANSWER, LARGEST_OF
 from tonframes.client.transport import Site
 from tonframes.masking import Key
 
@@ -246,4 +247,5 @@ class Client(Operations):
         query = urlencode(parameters, doseq=True, safe=":")
         url = f"{self.base_url}/api/v3/{operation}" + (query and "?" + query)
         question = f"{operation}{about} from {self.base_url}"
-        return self._retry.ask(url, question, parse, final=final)
+        largest = LARGEST_OF.get(operation, LARGEST_ANSWER)
+        return self._retry.ask(url, question, parse, final=final, largest=largest)

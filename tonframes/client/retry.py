@@ -26,13 +26,14 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeVar
 
+from tonframes import deadline
 from tonframes.client.answers import Failure, Verdict, judge
 from tonframes.client.rate import Clock, Rate, StoppedError
+from tonframes.client.size import LARGEST_ANSWER, TooLargeError
 from tonframes.client.statistics import Counter, Statistics
 from tonframes.client.transport import (
     Site,
     SlowError,
-    TooLargeError,
     Transport,
     TransportError,
     UnreachableError,
@@ -73,6 +74,10 @@ class TooSlowError(RequestError):
     """The answer did not come in time; one with fewer rows may."""
 
 
+class LargeAnswerError(RequestError):
+    """The answer is too large, or would need too much memory; one with fewer rows may not."""
+
+
 class UnknownOperationError(RequestError):
     """The service does not have the operation."""
 
@@ -82,6 +87,7 @@ _DOUBTFUL = frozenset({Verdict.DOUBTFUL, Verdict.NOT_FOUND})
 _ERRORS = {
     Verdict.TOO_LONG: TooLongError,
     Verdict.SLOW: TooSlowError,
+    Verdict.TOO_LARGE: LargeAnswerError,
     Verdict.UNKNOWN: UnknownOperationError,
     Verdict.NOT_FOUND: UnknownOperationError,
 }
@@ -146,6 +152,7 @@ class Retry:
         parse: Callable[[bytes], T],
         *,
         final: frozenset[Verdict] = frozenset(),
+        largest: int = LARGEST_ANSWER,
     ) -> T:
         """Send a request until it returns a value, cannot succeed, or the deadline is over.
 
@@ -159,9 +166,11 @@ class Retry:
             Turns the content of an answer into the value, or raises a `TonframesError`.
         final
             Failures after which it is not sent again, in addition to those that are always final.
+        largest
+            Largest content of an answer, in bytes.
         """
         try:
-            outcome = self._repeat(url, question, parse, final)
+            outcome = self._repeat(url, question, parse, final, largest)
         except StoppedError:
             outcome = _Error(RequestError(f"{question}: the client was closed", retryable=True))
         # Raised outside of any `except` block, the error has no other error as its context. The
@@ -184,7 +193,12 @@ class Retry:
         self._transport.close()
 
     def _repeat(
-        self, url: str, question: str, parse: Callable[[bytes], T], final: frozenset[Verdict]
+        self,
+        url: str,
+        question: str,
+        parse: Callable[[bytes], T],
+        final: frozenset[Verdict],
+        largest: int,
     ) -> T | _Error:
         clock = self._clock
         began = clock.now()
@@ -199,7 +213,7 @@ class Retry:
             ends += turn.seconds
             self._counter.count(requests=1, retries=int(attempt > 1), seconds_paced=turn.seconds)
             with self._counter.sending():
-                outcome = self._attempt(url, parse, ends - clock.now(), turn)
+                outcome = self._attempt(url, parse, ends - clock.now(), turn, largest)
             if not isinstance(outcome, Failure):
                 self._rate.recover()
                 return outcome
@@ -226,34 +240,38 @@ class Retry:
             self._counter.count(seconds_waited=wait)
 
     def _attempt(
-        self, url: str, parse: Callable[[bytes], T], left: float, turn: Turn
+        self, url: str, parse: Callable[[bytes], T], left: float, turn: Turn, largest: int
     ) -> T | Failure:
         seconds = min(self._longest_attempt, max(left, 0.001))
-        try:
-            answer = self._transport.get(
-                url, seconds=seconds, silence=self._timeout, sent=turn.sent
-            )
-        except TransportError as error:
-            if self._clock.stopped:
-                raise StoppedError from None
-            verdict = Verdict.PASSING
-            if isinstance(error, UnreachableError):
-                verdict = Verdict.UNREACHABLE
-            elif isinstance(error, SlowError):
-                verdict = Verdict.SLOW
-            return Failure(verdict, str(error), hint="check base_url and the network")
-        except TooLargeError as error:
-            return Failure(Verdict.FINAL, str(error), hint="ask for fewer rows or addresses")
-        finally:
-            turn.sent()  # also where there was no connection
-        self._answered = True
-        failure = judge(answer, url)
-        if failure is not None:
-            return failure
-        try:
-            return parse(answer.content)
-        except TonframesError as error:
-            return Failure(Verdict.DOUBTFUL, str(error), answer.status, cause=error)
+        with deadline.within(seconds):
+            try:
+                answer = self._transport.get(
+                    url, seconds=seconds, silence=self._timeout, largest=largest, sent=turn.sent
+                )
+            except TransportError as error:
+                if self._clock.stopped:
+                    raise StoppedError from None
+                verdict = Verdict.PASSING
+                if isinstance(error, UnreachableError):
+                    verdict = Verdict.UNREACHABLE
+                elif isinstance(error, SlowError):
+                    verdict = Verdict.SLOW
+                return Failure(verdict, str(error), hint="check base_url and the network")
+            except TooLargeError as error:
+                hint = "ask for fewer rows or addresses"
+                return Failure(Verdict.TOO_LARGE, str(error), hint=hint)
+            finally:
+                turn.sent()  # also where there was no connection
+            self._answered = True
+            failure = judge(answer, url)
+            if failure is not None:
+                return failure
+            try:
+                return parse(answer.content)
+            except TonframesError as error:
+                return Failure(Verdict.DOUBTFUL, str(error), answer.status, cause=error)
+            except deadline.LateError:
+                return Failure(Verdict.SLOW, "reading the answer took too long", answer.status)
 
     def _backoff(self, attempt: int) -> float:
         """Return a wait: the shortest one plus a random part of a bound that doubles."""

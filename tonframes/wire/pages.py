@@ -51,10 +51,7 @@ def read(record: Record, content: bytes) -> Page:
     DecodeError
         The answer is not JSON, or not of the form that the schema declares.
     """
-    try:
-        page = Page(record, content, _DECODERS[record].decode(content), {})
-    except REFUSALS:
-        page = _read_tolerantly(record, content)
+    page = _read_strictly(record, content) or _read_tolerantly(record, content)
     lists = [member.key for member in record.members if isinstance(member, Rows)]
     if all(getattr(page.answer, key) is None for key in lists):
         keys = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).keys()
@@ -70,6 +67,13 @@ _DECODERS: dict[Record, msgspec.json.Decoder[Any]] = {
     record: msgspec.json.Decoder(record.struct)
     for record in (schema.BLOCKS_ANSWER, schema.ACCOUNTS_ANSWER)
 }
+
+
+def _read_strictly(record: Record, content: bytes) -> Page | None:
+    try:
+        return Page(record, content, _DECODERS[record].decode(content), {})
+    except REFUSALS:
+        return None
 
 
 def _read_tolerantly(record: Record, content: bytes) -> Page:

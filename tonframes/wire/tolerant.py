@@ -2,7 +2,8 @@
 
 This goes through the answer token by token. What the schema has no place for goes to `extra`,
 verbatim, under its RFC 6901 pointer. Anything else that does not have the declared form raises a
-`DecodeError` with its path. The structs are those that the strict reading makes.
+`DecodeError` with its path. The structs are those that the strict reading makes. It takes many
+times as long as the strict reading, so it ends at the deadline.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tonframes import deadline
 from tonframes.errors import DecodeError, shorten
 from tonframes.wire.extra import escape
 from tonframes.wire.kinds import OBJECT, REFUSALS, Mismatch, Oversize
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tonframes.wire.extra import Extra
+
+#: Longest name of a member that the schema does not know, in characters.
+LONGEST_NAME = 1000
 
 _members: Callable[[bytes], dict[str, msgspec.Raw]] = msgspec.json.Decoder(
     dict[str, msgspec.Raw]
@@ -49,6 +54,7 @@ class TolerantReader:
     ) -> msgspec.Struct:
         tokens = {key: bytes(raw) for key, raw in _split(_members, token, path, "a JSON object")}
         values: dict[str, Any] = {}
+        deadline.check()
         for member in record.wired:
             inner = tokens.pop(member.key, b"")
             here = f"{path}.{member.key}"
@@ -65,6 +71,10 @@ class TolerantReader:
                     raise DecodeError(here, "an integer of 64 bits", shorten(inner)) from None
                 extra[there] = inner
         for key, inner in tokens.items():
+            deadline.check()
+            if len(key) > LONGEST_NAME:
+                expected = f"names of at most {LONGEST_NAME} characters"
+                raise DecodeError(path, expected, shorten(key))
             extra[f"{pointer}/{escape(key)}"] = _utf8(inner, f"{path}.{_printable(key)}")
         return record.struct(**values)
 
