@@ -5,7 +5,10 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import signal
 import sys
+import threading
+from contextlib import contextmanager
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +28,8 @@ exit status:
   0    success
   1    an error; stderr has one line about it
   2    wrong arguments
-  130  interrupted by Ctrl-C (serve: 0); what is committed to the store stays there
+  130  interrupted by Ctrl-C (serve: 0); what is committed to the store stays there; a second
+       Ctrl-C ends at once
   141  the reader of the output has closed the pipe
 
 environment:
@@ -49,7 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     logging.basicConfig(stream=sys.stderr, format="%(message)s")
     logging.getLogger("tonframes").setLevel(logging.INFO)
     try:
-        options.run(options)
+        with _second_interrupt_ends():
+            options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
         # Python flushes stdout again at exit. Without this line that would fail once more.
@@ -64,6 +69,30 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"tonframes: interrupted. {' '.join(notes)}\n")
         return 130
     return 0
+
+
+@contextmanager
+def _second_interrupt_ends() -> Iterator[None]:
+    """Raise KeyboardInterrupt at the first Ctrl-C; let the second one end the process at once.
+
+    What is committed to the store stays there in either case. Python's own handler would print a
+    traceback where the second one comes.
+    """
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in {
+        None,
+        signal.SIG_IGN,
+    }:
+        yield
+        return
+
+    def interrupt(*_: object) -> None:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupt)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -15,6 +15,7 @@
 from tonframes.client.client import Client
 from tonframes.client.limit import MOST_ROWS, PageLimit
 from tonframes.client.operations import LAST_LT, MOST_ADDRESSES, TooManyRowsError
+from tonframes.client.rate import until
 from tonframes.client.retry import TooLongError, UnknownOperationError
 from tonframes.client.statistics import Statistics
 
@@ -28,4 +29,5 @@ __all__ = [
     "TooLongError",
     "TooManyRowsError",
     "UnknownOperationError",
+    "until",
 ]

@@ -44,7 +44,7 @@ class Client(Operations):
     `TonframesError`, the request is sent again.
 
     Threads may share a client, and then share its rate limit. A client cannot be pickled, because
-    that would copy its key: create one in each process.
+    that would copy its key, nor used after a fork: create one in each process.
 
     Parameters
     ----------
@@ -211,6 +211,8 @@ class Client(Operations):
         if not hasattr(self, "_retry"):  # a traceback of the constructor may show it
             return "<Client that was not made>"
         client = f"Client({self.base_url!r}, requests_per_second={self._requests_per_second:g})"
+        if self._retry.is_forked:
+            return f"<{client}: of another process>"
         return f"<{client}: {self._so_far()}>" if self.statistics.requests else client
 
     def _repr_html_(self) -> str:

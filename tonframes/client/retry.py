@@ -21,6 +21,7 @@ arguments; an answer that is too large
 from __future__ import annotations
 
 import logging
+import os
 import random
 from dataclasses import dataclass
 from http import HTTPStatus
@@ -134,10 +135,26 @@ class Retry:
         self._transport = Transport(site, headers, key, stopped=lambda: self._clock.stopped)
         self._answered = False
         self._counter = Counter(self._clock)
+        self._process = os.getpid()
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this process was forked after the client was made."""
+        return os.getpid() != self._process
+
+    def check_process(self) -> None:
+        """Raise an error in a process that was forked: a lock may never be released there."""
+        if self.is_forked:
+            raise RequestError(
+                "a Client cannot be used in a process that was forked after it was made, because "
+                "its connections, rate limit and locks are those of the first process: make one "
+                "in each process"
+            )
 
     @property
     def statistics(self) -> Statistics:
         """What has been done so far."""
+        self.check_process()
         return self._counter.statistics
 
     @property
@@ -169,10 +186,11 @@ class Retry:
         largest
             Largest content of an answer, in bytes.
         """
+        self.check_process()
         try:
             outcome = self._repeat(url, question, parse, final, largest)
         except StoppedError:
-            outcome = _Error(RequestError(f"{question}: the client was closed", retryable=True))
+            outcome = _Error(RequestError(f"{question}: {self._why_stopped()}", retryable=True))
         # Raised outside of any `except` block, the error has no other error as its context. The
         # variables of the frames that it came through have the answer, which may quote the key.
         if isinstance(outcome, _Error):
@@ -182,13 +200,19 @@ class Retry:
 
     def wait(self, seconds: float) -> None:
         """Wait; raise a `RequestError` as soon as the client is closed."""
+        self.check_process()
         try:
             self._clock.sleep(seconds)
         except StoppedError:
-            raise RequestError("the client was closed", retryable=True) from None
+            raise RequestError(self._why_stopped(), retryable=True) from None
+
+    def _why_stopped(self) -> str:
+        return "the client was closed, or the fetch ended"
 
     def close(self) -> None:
         """Close the connections, and end the requests of other threads."""
+        if self.is_forked:
+            return
         self._clock.stop()
         self._transport.close()
 

@@ -6,12 +6,13 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from tonframes.errors import IncompleteError, MissingError, StoreError, TonframesError
 from tonframes.fetch.block import BlockPages, fetch_block
+from tonframes.fetch.crew import Crew
 from tonframes.fetch.network import claim
 from tonframes.fetch.progress import progress as shown
 from tonframes.fetch.proving import Proven, Stretch, Unproven
@@ -289,9 +290,7 @@ def _ahead(
 ) -> Iterator[tuple[int, Future[BlockPages]]]:
     """Fetch masterchain blocks in threads, and yield them in order.
 
-    So one block is decoded, which holds the interpreter lock, while others are downloaded. Unlike
-    those of an executor, the threads are daemons: an interrupted fetch, or the end of the program,
-    does not wait for open requests.
+    So one block is decoded, which holds the interpreter lock, while others are downloaded.
 
     Parameters
     ----------
@@ -299,8 +298,9 @@ def _ahead(
         Takes the blocks that are not processed yet. After an interruption it has what has come.
     """
     tasks: SimpleQueue[_Task | None] = SimpleQueue()
+    crew = Crew()
     for _ in range(min(WORKERS, len(seqnos))):
-        Thread(target=_work, args=(client, tasks), name="tonframes", daemon=True).start()
+        crew.run(partial(_work, client, tasks))
     waiting.clear()
     try:
         for seqno in seqnos:
@@ -317,6 +317,7 @@ def _ahead(
             future.cancel()
         for _ in range(WORKERS):
             tasks.put(None)
+        crew.close()
 
 
 def _work(client: Client, tasks: SimpleQueue[_Task | None]) -> None:
