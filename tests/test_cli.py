@@ -10,6 +10,7 @@ import time
 from io import StringIO
 
 import pytest
+from fault_server import FaultServer, raw
 
 import tonframes as tf
 from tonframes.cli import _parser, main
@@ -278,3 +279,21 @@ def test_a_port_that_is_taken_is_named(capsys):
         port = url.rpartition(":")[2]
         assert main(["serve", str(tf.sample()), "--port", port]) == 1
     assert f"cannot listen on 127.0.0.1:{port} (Address already in use)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.01, 0.05, 0.2])
+def test_a_second_ctrl_c_leaves_no_traceback(tmp_path, pause):  # F39
+    with FaultServer() as server:
+        server.otherwise = raw(end="stall")
+        store = tmp_path / "store"
+        process = start("fetch", "blocks", "100:200", "--store", store, "--url", server.url)
+        ends = time.monotonic() + 30
+        while not server.seen and time.monotonic() < ends:
+            time.sleep(0.02)
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+            time.sleep(pause)
+        _, said = process.communicate(timeout=20)
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
+    assert process.returncode in {130, -signal.SIGINT}

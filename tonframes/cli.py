@@ -91,8 +91,11 @@ def _second_interrupt_ends() -> Iterator[None]:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupt)
-    yield
-    signal.signal(signal.SIGINT, before)
+    try:
+        yield
+    finally:
+        if signal.getsignal(signal.SIGINT) is interrupt:
+            signal.signal(signal.SIGINT, before)
 
 
 def _parser() -> argparse.ArgumentParser:

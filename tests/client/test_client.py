@@ -413,6 +413,23 @@ def test_connecting_takes_nothing_from_the_distance_of_requests(server, monkeypa
     assert fullest_second(seen.time for seen in server.seen) <= 4
 
 
+@pytest.mark.parametrize("limit", [1, 10])
+def test_slow_handshakes_leave_no_second_with_more_than_the_rate(server, monkeypatch, limit):
+    connect_to = HTTPConnection.connect
+
+    def slowly(connection):  # F78; the first connections take longer than those after them
+        time.sleep(0.15 if len(server.seen) < limit else 0.01)
+        connect_to(connection)
+
+    monkeypatch.setattr(HTTPConnection, "connect", slowly)
+    server.otherwise = raw(sized(GOOD))  # closes the connection: each request has a handshake
+    count = 4 if limit == 1 else 35
+    with connect(server, requests_per_second=limit) as client, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: ask(client), range(count)))
+    assert len({seen.peer for seen in server.seen}) == count
+    assert fullest_second(seen.time for seen in server.seen) <= limit
+
+
 def test_200_threads_share_one_rate(server):  # F49, P6
     server.script.extend([error("ill", 503)] * 20)
     with connect(server, requests_per_second=150) as client, ThreadPoolExecutor(200) as pool:

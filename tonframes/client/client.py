@@ -211,9 +211,8 @@ class Client(Operations):
         if not hasattr(self, "_retry"):  # a traceback of the constructor may show it
             return "<Client that was not made>"
         client = f"Client({self.base_url!r}, requests_per_second={self._requests_per_second:g})"
-        if self._retry.is_forked:
-            return f"<{client}: of another process>"
-        return f"<{client}: {self._so_far()}>" if self.statistics.requests else client
+        forked = self._retry.is_forked
+        return f"<{client}: {self._so_far()}>" if forked or self.statistics.requests else client
 
     def _repr_html_(self) -> str:
         limit = (
@@ -225,6 +224,8 @@ class Client(Operations):
         return display.Card(f"Client of {self.base_url}", facts).html()
 
     def _so_far(self) -> str:
+        if self._retry.is_forked:
+            return "used in another process"
         done = self.statistics
         return (
             f"{done.requests:,} requests, {done.retries:,} of them retries; waited "

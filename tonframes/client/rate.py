@@ -36,7 +36,7 @@ class StoppedError(Exception):
     """The clock was stopped, or the work of this thread was given up, during a wait."""
 
 
-_given_up: ContextVar[Event | None] = ContextVar("set when this thread's work is given up")
+_given_up: ContextVar[Event | None] = ContextVar("given up, when set", default=None)
 
 
 @contextmanager
