@@ -297,3 +297,28 @@ def test_a_second_ctrl_c_leaves_no_traceback(tmp_path, pause):  # F39
     assert "Traceback" not in said
     assert "Exception ignored" not in said
     assert process.returncode in {130, -signal.SIGINT}
+
+
+def test_a_second_ctrl_c_while_python_ends_leaves_no_traceback(tmp_path):  # F39
+    code = (
+        "import atexit, sys, time; from tonframes.cli import main; "
+        "atexit.register(time.sleep, 5); sys.exit(main())"
+    )
+    with FaultServer() as server:
+        server.otherwise = raw(end="stall")
+        store = ["--store", str(tmp_path / "store"), "--url", server.url]
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "fetch", "blocks", "100:200", *store],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        ends = time.monotonic() + 30
+        while not server.seen and time.monotonic() < ends:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline().startswith("tonframes: interrupted.")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert said == ""
+    assert process.returncode == -signal.SIGINT
