@@ -65,8 +65,8 @@ class Client(Operations):
         Longest time to connect, and longest pause within an answer, in seconds.
     deadline
         Longest time for all attempts of a request, with the reading of their answers, and the waits
-        between them, in seconds; waits for the rate limit are not counted. A single attempt may take a third of it, or `timeout`
-        if that is more.
+        between them, in seconds; waits for the rate limit are not counted. A single attempt may
+        take a third of it, or `timeout` if that is more.
 
     max_in_flight
         Most requests under way at the same time while blocks are fetched. Fewer are, if the rate

@@ -2,8 +2,7 @@
 
 This goes through the answer token by token. What the schema has no place for goes to `extra`,
 verbatim, under its RFC 6901 pointer. Anything else that does not have the declared form raises a
-`DecodeError` with its path. The structs are those that the strict reading makes. It takes many
-times as long as the strict reading, so it ends at the deadline.
+`DecodeError` with its path. The structs are those that the strict reading makes.
 """
 
 from __future__ import annotations
@@ -36,7 +35,8 @@ _elements: Callable[[bytes], list[msgspec.Raw]] = msgspec.json.Decoder(list[msgs
 class TolerantReader:
     """Reads objects as records declare them.
 
-    `extras` has what the schema has no place for, by the `id` of the struct of a row.
+    `extras` has what the schema has no place for, by the `id` of the struct of a row. Reading takes
+    many times as long as strictly, so it ends at the deadline.
     """
 
     def __init__(self) -> None:
