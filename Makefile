@@ -1,9 +1,11 @@
 # make demo    the main job on made-up data, in a fresh environment
 # make test    the ordinary tests           make check   format, lint, types, imports
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
-# make sample  write data/sample anew       make soak    the long tests
+# make sample  write data/sample anew       make soak    an hour of ill services,
+#                                          kills and full disks (MINUTES=60)
 # make test-slow, test-wheel, test-spark   what CI runs besides: more seeds and engines; a clean
 #                                          environment; Spark (400 MB, Java)
+# make test-random   all tests with many new random examples; takes hours
 # make test-lowest, test-newest   the tests with the lowest and the newest versions allowed
 
 PYTHON ?= python3
@@ -20,7 +22,7 @@ VERSION_TESTS := tonframes tests/analysis tests/bodies tests/client tests/networ
 	tests/wire tests/fetch/test_fetch.py \
 	tests/test_addresses.py tests/test_cli.py tests/test_export.py tests/test_frames.py
 
-.PHONY: demo lab test test-slow test-wheel test-spark test-lowest test-newest check format bench sample columns store-version soak clean
+.PHONY: demo lab test test-slow test-wheel test-spark test-lowest test-newest check format bench sample columns store-version soak test-random clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -64,7 +66,11 @@ bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_fetch.py
 	$(BIN)/python tests/benchmarks/bench_analysis.py
 
+MINUTES ?= 60
 soak: .venv/.dev
+	$(BIN)/python tests/soak.py --minutes $(MINUTES)
+
+test-random: .venv/.dev
 	SOAK_SEEDS=200 HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600 \
 		-m 'not spark and not wheel'
 

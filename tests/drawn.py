@@ -13,7 +13,7 @@ from tonframes.plots import (
 )
 
 #: A trace of the sample.
-LONGEST = "onqUt4ReQejV0t7m/QM4wBlS4I2Ncjw4P+HPWOCpAic="
+LONGEST = "c7XFgxqyWGR+HQvo+NcIdIA4LlE5T3alP3nXVRvQXso="
 #: Every kind of plot: a function and its options.
 PLOTS = {
     "fees": (plot_fees, {}),

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import cache
 from random import Random
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import msgspec
 from fault_server import FaultServer, answer, error, raw
@@ -27,6 +27,7 @@ from tonframes.seqnos import ranges
 from tonframes.service.dialects import DIALECTS
 from tonframes.service.parameters import Refusal
 from tonframes.service.rows import HeldRows
+from tonframes.service.scanned import scanned
 from tonframes.store import Store, digest
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import Tables, in_order, stamped
@@ -50,8 +51,10 @@ FIXED = (SHARDS, TRANSACTIONS)
 
 
 def tables_of(answers: Iterable[object]) -> Tables:
+    """Return the tables of answers, with transactions as deployed services answer them."""
     read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(content).encode()) for content in answers]
-    return stamped(in_order(pages.blocks_tables(read)), MOMENT)
+    tables = stamped(in_order(pages.blocks_tables(read)), MOMENT)
+    return tables | {"transactions": scanned(tables["transactions"])}
 
 
 def append(path: Path, answers: Iterable[Any]) -> None:
@@ -109,6 +112,7 @@ def fetch_in_a_hurry(url: str, store: Path, seqnos: range, page: int) -> None:
     retry.LONGEST_RETRY_AFTER = 0.01
     block.FIRST_WAIT, block.LONGEST_WAIT, block.MOST_ROWS = 0.001, 0.01, page
     with Client(url) as client:
+        client.page_limit.allow(max(page, 10))
         tf.fetch_blocks(seqnos, client=client, store=store, progress=False)
 
 
@@ -137,9 +141,11 @@ class Truth:
 
     def other(self, **numbers: int) -> Truth:
         """Return the correct answer to the same request with other numbers."""
-        query = {name: self.asked(name) for name in ("seqno", "limit", "offset")} | numbers
-        text = "&".join(f"{name}={number}" for name, number in query.items())
-        return self.service.truth(f"{urlsplit(self.line).path}?{text}&sort=asc", self.rng)
+        url = urlsplit(self.line)
+        query = parse_qs(url.query, keep_blank_values=True)
+        query |= {name: [str(number)] for name, number in numbers.items()}
+        line = url._replace(query=urlencode(query, doseq=True)).geturl()
+        return self.service.truth(line, self.rng)
 
 
 Fault = "Callable[[Truth], Reply | None]"
@@ -296,6 +302,15 @@ def lose_if(condition: Callable[[Any], bool]) -> Fault:
     return changed(change)
 
 
+def every(change: Callable[[Any], Any]) -> Fault:
+    """Change every row, or leave it out where the changed row is None."""
+
+    def all_of(rows: list[Any], _: Random) -> list[Any]:
+        return [row for row in map(change, rows) if row is not None]
+
+    return changed(all_of)
+
+
 def prefix(length: int) -> Fault:
     return changed(lambda rows, _: rows[:length])
 
@@ -311,6 +326,8 @@ def twice_otherwise(truth: Truth) -> Reply | None:
     """Add a row twice, with other content under the same key."""
 
     def change(rows: list[Any], _: Random) -> list[Any]:
+        if not rows:
+            return rows
         key = "rand_seed" if "rand_seed" in rows[0] else "trace_id"
         return [*rows, rows[0] | {key: "A" * 43 + "="}]
 
@@ -339,6 +356,31 @@ def moved(truth: Truth) -> Reply | None:
 def first_page_again(truth: Truth) -> Reply | None:
     other = truth.other(offset=0)
     return answer(other.content) if truth.asked("offset") else None
+
+
+def of_the_next(truth: Truth) -> Reply | None:
+    """Let the first row say that the next masterchain block commits it."""
+
+    def change(rows: list[Any], _: Random) -> list[Any]:
+        if truth.operation == SHARDS and "masterchain_block_ref" in rows[0]:
+            ref = rows[0]["masterchain_block_ref"]
+            return [
+                rows[0] | {"masterchain_block_ref": ref | {"seqno": ref["seqno"] + 1}},
+                *rows[1:],
+            ]
+        return [rows[0] | {"mc_block_seqno": rows[0]["mc_block_seqno"] + 1}, *rows[1:]]
+
+    return changed(change)(truth)
+
+
+def of_no_block(truth: Truth) -> Reply | None:
+    """Let the first transaction be of a block that no masterchain block commits."""
+
+    def change(rows: list[Any], _: Random) -> list[Any]:
+        ref = rows[0]["block_ref"]
+        return [rows[0] | {"block_ref": ref | {"seqno": ref["seqno"] + 9}}, *rows[1:]]
+
+    return changed(change)(truth)
 
 
 def absent(truth: Truth) -> Reply | None:
@@ -418,6 +460,8 @@ PASSING: dict[str, Fault] = {
     "F32 bad UTF-8": _of_content(lambda content: answer(b"\xff" + content)),
     "F32 a byte order mark": _of_content(lambda content: answer(b"\xef\xbb\xbf" + content)),
     "F32 deep": saying(answer(b"[" * 100_000)),
+    "F60 304": saying(answer(b"", 304)),
+    "F60 304 with a content": _of_content(lambda content: answer(content, 304)),
 }
 
 
@@ -428,6 +472,26 @@ def _crc(packed: bytes) -> bytes:
 def _without(rows: list[Any], place: int) -> list[Any]:
     return rows[:place] + rows[place + 1 :]
 
+
+#: Answers of status 200 without rows.
+EMPTY: dict[str, Fault] = {
+    content: saying(answer(content.encode()))
+    for content in (
+        '{"blocks": null}',
+        '{"blocks": []}',
+        '{"transactions": null, "address_book": {}}',
+        '{"transactions": [], "address_book": {}}',
+        '{"blocks": null, "transactions": null}',
+    )
+}
+
+#: Answers of status 404 that a gateway may give, and an empty page.
+NO_PAGE: dict[str, Fault] = {
+    "404 of the service": absent,
+    "404 of a gateway": saying(error("Not Found", 404)),
+    "404 of a gateway in another form": saying(answer(b'{"message": "no Route matched"}', 404)),
+    "an empty page": empty,
+}
 
 #: Answers of status 200 that are incomplete, or answer another request.
 LYING: dict[str, Fault] = {

@@ -153,14 +153,26 @@ def _plain(table):
 
 
 def rows_of(table):
-    """Return the rows in a fixed order; floats to 12 digits, since engines divide differently."""
-    rows = [tuple(map(_rounded, row.values())) for row in table.to_pylist()]
+    """Return the rows in a fixed order; floats need not be equal to the last digit."""
+    rows = [tuple(map(_comparable, row.values())) for row in table.to_pylist()]
     return sorted(rows, key=repr)
 
 
-def _rounded(value):
+class _Float(float):
+    """A float that is equal to its neighbours, since engines divide differently."""
+
+    def __eq__(self, other):
+        return isinstance(other, float) and math.isclose(self, other, rel_tol=1e-12)
+
+    __hash__ = None
+
+    def __repr__(self):
+        return f"{float(self):.6g}"  # rows are in the order of their texts
+
+
+def _comparable(value):
     if isinstance(value, float) and not math.isnan(value):
-        return float(f"{value:.12g}")
+        return _Float(value)
     return int(value) if isinstance(value, decimal.Decimal) else value
 
 

@@ -226,6 +226,13 @@ def objects(record: Record, *, odd: bool) -> st.SearchStrategy[Tree]:
 
 def _filled(draw: st.DrawFn, record: Record, choices: _Choices) -> Tree:
     tree = {member.key: _value(draw, member, choices) for member in record.wired}
+    for field in (m for m in record.wired if isinstance(m, Field) and m.older and choices.odd):
+        # An older spelling in place of the present one, beside it, or with a value of no meaning.
+        if choices.among(range(3)) == 2:
+            tree[field.older.key] = choices.among(
+                [*(field.older.values or ["no_gas"]), "odd", None]
+            )
+            tree[field.key] = choices.among([ABSENT, tree[field.key]])
     return {key: value for key, value in tree.items() if value is not ABSENT}
 
 

@@ -208,6 +208,7 @@ def test_the_wheel_holds_the_package_and_the_sample_and_nothing_else(wheel):
     folders = {name.split("/")[0] for name in names}
     assert folders == {"tonframes", f"tonframes-{wheel.name.split('-')[1]}.dist-info"}
     assert "tonframes/sample/network.json" in names
+    assert {"tonframes/network/opcodes.csv", "tonframes/network/contracts.csv"} <= set(names)
     assert "tonframes/py.typed" in names
     assert "tonframes/__init__.pyi" in names  # the list of public names, read at import
 

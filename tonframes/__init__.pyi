@@ -37,6 +37,7 @@ from .fetch import (
     seqno_at,
 )
 from .frames import Accounts, Blocks, Transactions
+from .network.contracts import code_name
 from .network.exit_codes import exit_code_name
 from .network.opcodes import opcode_name
 from .network.pricing import forward_fee, gas_bought, gas_fee
@@ -74,6 +75,7 @@ __all__ = [
     "activity",
     "check_balances",
     "check_fees",
+    "code_name",
     "decode_bodies",
     "describe",
     "exit_code_name",

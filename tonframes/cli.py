@@ -212,9 +212,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     service.add_argument(
         "--dialect",
-        choices=("specification", "service"),
-        default="specification",
-        help="answer as the specification says or as deployed services do (default: %(default)s)",
+        choices=("service", "specification"),
+        default="service",
+        help="answer as deployed services do or as the specification says (default: %(default)s)",
     )
     service.set_defaults(run=_serve)
 

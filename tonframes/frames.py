@@ -100,8 +100,9 @@ class Blocks(TableSet):
         Parameters
         ----------
         dialect
-            "service": shards in hex, opcodes as "0x%08x", blocks if there are any.
-            "specification": shards as signed decimals, opcodes as ints, and no blocks.
+            "service": shards in hex, opcodes as "0x%08x", blocks if there are any. Keys without a
+            value are null or absent as deployed services write them today.
+            "specification": shards as signed decimals, opcodes as ints, no blocks, and no nulls.
         """
         members: dict[str, Any] = {}
         if "blocks" in self._tables and dialect == "service":
@@ -110,7 +111,9 @@ class Blocks(TableSet):
             members["transactions"] = encode.encode_transactions(
                 self.arrow("transactions"), self.arrow("messages"), dialect
             )
-        members["address_book"] = encode.encode_entries(self.arrow("address_book"))
+        entries = encode.encode_entries(self.arrow("address_book"))
+        if entries or "transactions" in members:  # an answer with blocks alone has none
+            members["address_book"] = entries
         return encode.encode_answer(members, self.extra)
 
     def _about(self) -> dict[str, Any]:
@@ -168,7 +171,8 @@ class Accounts(TableSet):
         Parameters
         ----------
         dialect
-            Has no effect: both dialects write accounts in the same way.
+            "service": keys without a value are null or absent as deployed services write them.
+            "specification": keys without a value are absent.
         """
         accounts = self.arrow("accounts")
         return encode.encode_answer(

@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pandas as pd
 import pytest
 from parity import frame_of, synthetic
 
+import tonframes as tf
 from tonframes.analysis.audit import check_balances, check_fees
 from tonframes.network.prices import BASECHAIN, MASTERCHAIN
+from tonframes.synthetic import Chain
+
+#: Unix seconds in 2023, 2025 and 2026: each of another price era.
+START_OF_ERA = (1_690_000_000, 1_740_000_000, 1_780_000_000)
+
+
+def tables_of(chain):
+    blocks = tf.parse_blocks(chain.next_block())
+    return blocks.transactions, blocks.messages
 
 
 @pytest.fixture(scope="module")
@@ -65,10 +77,39 @@ def test_a_nanoton_more_is_found(chain, column):
 
 def test_an_import_fee_that_no_price_gives_is_found(chain):
     transactions, messages = chain
-    audit = check_fees(transactions, messages, prices=BASECHAIN[:1] + MASTERCHAIN)  # of 2023
+    wrong = replace(BASECHAIN[2], lump_price=66_666)
+    audit = check_fees(transactions, messages, prices=(wrong, *MASTERCHAIN))
     assert verdicts(audit).keys() == {"ok", "violated"}
     violated = audit[audit.verdict == "violated"]
     assert set(violated.hash) < set(messages.query("direction == 'in' and source.isna()").tx_hash)
+
+
+@pytest.mark.parametrize("era", [0, 1])
+def test_an_import_fee_of_another_era_is_a_violation(era):
+    """The fees of 2023 or 2025, in transactions that say they are of 2026."""
+    chain = Chain(seed=5, start=START_OF_ERA[era])
+    transactions, messages = tables_of(chain)
+    externals = len(check_fees(transactions).query("verdict == 'unknown'"))
+    assert verdicts(check_fees(transactions, messages)) == {"ok": len(transactions)}
+    moved = transactions.assign(now=transactions.now - START_OF_ERA[era] + START_OF_ERA[2])
+    assert verdicts(check_fees(moved, messages))["violated"] == externals > 0
+
+
+def test_between_two_price_rows_the_fee_of_either_is_ok(chain):
+    transactions, messages = chain
+    early = transactions.assign(now=BASECHAIN[2].valid_from - 1)
+    assert verdicts(check_fees(early, messages)) == {"ok": len(transactions)}
+    still_old = transactions.assign(now=BASECHAIN[1].valid_until)
+    assert verdicts(check_fees(still_old, messages))["violated"] > 0
+
+
+def test_without_a_price_of_its_time_an_import_fee_is_unknown(chain):
+    transactions, messages = chain
+    audit = check_fees(transactions, messages, prices=BASECHAIN[:1] + MASTERCHAIN)
+    assert verdicts(audit).keys() == {"ok", "unknown"}
+    assert audit[audit.verdict == "unknown"].why.unique().tolist() == [
+        "the body of the message, or a price in force at its time, is missing"
+    ]
 
 
 def test_prices_may_be_given_by_a_generator(chain):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 
 import pandas as pd
 import pyarrow as pa
@@ -19,6 +20,7 @@ from tonframes.network import exit_codes, result_codes
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
 SUCCESSES = {"committed", "ignored"}
+NO_CALLS = ["deposit", "dust"]
 
 
 @pytest.fixture(scope="module")
@@ -70,13 +72,13 @@ def test_every_failure_has_a_name_and_a_meaning(chain):
     found = failures(chain[0])
     assert found.name.notna().all()
     assert found.meaning.notna().all()
-    assert found.code.isna().equals(found.phase.isin(["skipped", "deposit", "ignored"]))
+    assert found.code.isna().equals(found.phase.isin(["skipped", *NO_CALLS, "ignored"]))
 
 
 KINDS = [
     ("skipped", None, "no_state", "ok"),
     ("skipped", None, "bad_state", "ok"),
-    ("skipped", None, "no_gas", "none"),
+    ("dust", None, "no_gas", "none"),
     ("skipped", None, "no_gas", "nofunds"),
     ("skipped", None, "suspended", "ok"),
     ("deposit", None, "no_state", "none"),
@@ -93,6 +95,7 @@ KINDS = [
     ("compute", 65_535, None, "ok"),
     ("compute", -14, None, "ok"),
     ("committed", 7, None, "none"),
+    ("committed", 137, None, "none"),
     ("action", 33, None, "none"),
     ("action", 34, None, "none"),
     ("action", 36, None, "none"),
@@ -115,7 +118,7 @@ def test_each_kind_of_failure_is_recognised(made, phase, code, name, bounce):
 
 def test_the_sample_has_only_the_known_failures(made):
     found = failures(made[0])
-    codes_seen = {code for phase, code, *_ in KINDS if phase == "compute"} | {401, 707, 709}
+    codes_seen = {code for phase, code, *_ in KINDS if phase == "compute"} | {707, 709}
     assert set(found.code[found.phase == "compute"]) == codes_seen
     assert set(found.bounce) < {*result_codes.BOUNCES, "none"}
     ways = found[["phase", "bounce"]].drop_duplicates().itertuples(index=False)
@@ -150,6 +153,84 @@ def test_exit_codes_have_names():
     assert found.meaning.to_list() == [code.meaning for code in known]
 
 
+DUST = {
+    "aborted": True,
+    "compute_skipped": True,
+    "skipped_reason": "no_gas",
+    "credit_first": True,
+    "descr": "ord",
+    "credit": 1,
+}
+
+
+def test_a_message_without_gas_that_cannot_bounce_is_dust_whatever_its_value():
+    ran = {"aborted": False, "compute_skipped": False, "compute_success": True}
+    rows = [DUST | {"credit": credit} for credit in (1, 5_000, 10**8, None)]
+    given = frame([*rows, *[ran | {"compute_exit_code": 0}] * 4])
+    found = failures(given)
+    assert found.phase.to_list() == ["dust"] * 4
+    assert found.name.to_list() == ["no_gas"] * 4
+    assert found.stuck.to_list() == [0] * 4
+    assert failure_summary(given).empty
+
+
+@pytest.mark.parametrize("other", [{"credit_first": False}, {"bounce": "nofunds"}])
+def test_a_message_without_gas_that_can_bounce_is_a_failure(other):
+    ran = {"aborted": False, "compute_skipped": False, "compute_success": True}
+    given = frame([DUST | other, DUST, DUST, ran | {"compute_exit_code": 0}])
+    assert failures(given).phase.to_list() == ["skipped", "dust", "dust"]
+    found = failure_summary(given).iloc[0]
+    assert [found.failures, found.rate, found.call_rate] == [1, 1 / 4, 1 / 2]
+
+
+def test_actions_left_out_before_august_2024_are_ignored_actions():
+    acted = {"aborted": False, "compute_skipped": False, "compute_success": True}
+    acted |= {"compute_exit_code": 0, "action_success": True, "action_skipped_actions": 0}
+    counts = [(4, 1, 0), (4, 1, 3), (4, 4, 0), (0, 0, 0), (255, 0, 254)]
+    names = ("action_tot_actions", "action_spec_actions", "action_msgs_created")
+    rows = [acted | dict(zip(names, count, strict=True)) for count in counts]
+    failed = rows[0] | {"aborted": True, "action_success": False, "action_result_code": 37}
+    found = failures(frame([*rows, failed]))
+    assert found.hash.to_list() == ["0", "4", "5"]
+    assert found.phase.to_list() == ["ignored", "ignored", "action"]
+    assert found.stuck.to_list()[:2] == [0, 0]
+
+
+def test_without_a_credit_phase_what_is_stuck_is_unknown():
+    failed = {"aborted": True, "compute_skipped": False, "compute_success": False}
+    failed |= {"compute_exit_code": 9, "descr": "ord", "total_fees": 5}
+    rows = [
+        failed,
+        failed | {"compute_gas_credit": 10_000},  # external
+        failed | {"descr": "tick_tock"},
+        failed | {"credit": 12},
+        failed | {"bounce": "ok"},
+        failed | {"compute_gas_credit": 10_000, "credit": 7_298_225_961_743_024_383},
+    ]
+    given = frame(rows)
+    assert failures(given).stuck.to_list() == [pd.NA, 0, 0, 7, 0, 0]
+    # A credit of 0 is omitted in a credit phase that is there.
+    shown = failures(given.assign(has_credit=[True, *[False] * 5]))
+    assert shown.stuck.to_list() == [0, 0, 0, 7, 0, 0]
+    summary = failure_summary(given, by=())
+    assert summary[["failures", "stuck", "stuck_unknown"]].to_numpy().tolist() == [[6, 7, 1]]
+
+
+@pytest.mark.filterwarnings("error")
+def test_answers_in_the_form_of_2024_have_the_same_failures():
+    today = tf.read_blocks(tf.sample())
+    answer = json.loads(today.to_json())
+    for row in answer["transactions"]:
+        phase = row["description"]["compute_ph"]
+        skipped = phase.pop("skipped")
+        phase["type"] = "skipped" if skipped else "vm"
+        if skipped:
+            phase["skip_reason"] = phase.pop("reason")
+    found = failures(tf.parse_blocks(answer))
+    assert_frame_equal(found, failures(today))
+    assert {"deposit", "dust", "skipped"} <= set(found.phase)
+
+
 def test_reasons_are_looked_up_and_new_ones_kept():
     rows = [{"compute_skipped": True, "skipped_reason": name} for name in exit_codes.SKIP_REASONS]
     found = failures(frame([*rows, {"compute_skipped": True, "skipped_reason": "news"}]))
@@ -170,8 +251,9 @@ CASES = {
     "compute_skipped": [True, False, None],
     "skipped_reason": ["no_state", "no_gas", None],
     "orig_status": ["uninit", "frozen"],
+    "credit_first": [True, None],
     "compute_success": [True, False, None],
-    "compute_exit_code": [0, 1, 7, None],
+    "compute_exit_code": [1, 7, None],
     "action_success": [True, False, None],
     "action_skipped_actions": [0, 2, None],
     "bounce": ["ok", "nofunds", None],
@@ -181,7 +263,10 @@ CASES = {
 def phase_of(row):
     if row["compute_skipped"]:
         fresh = row["skipped_reason"] == "no_state" and row["orig_status"] == "uninit"
-        return "deposit" if fresh and row["bounce"] is None else "skipped"
+        poor = row["skipped_reason"] == "no_gas" and row["credit_first"]
+        if row["bounce"] is None and (fresh or poor):
+            return "deposit" if fresh else "dust"
+        return "skipped"
     if row["compute_success"] is False:
         return "compute"
     if row["action_success"] is False:
@@ -193,7 +278,7 @@ def phase_of(row):
 
 def code_of(row):
     match phase_of(row):
-        case "skipped" | "deposit":
+        case "skipped" | "deposit" | "dust":
             return None, row["skipped_reason"]
         case "compute" | "committed":
             code = row["compute_exit_code"]
@@ -264,13 +349,13 @@ def test_the_cost_is_the_fees_and_the_forwarding_of_the_bounce(chain):
 
 def test_nothing_is_stuck_in_deposits_and_successes(made):
     found = failures(made[0])
-    settled = found[found.phase.isin([*SUCCESSES, "deposit"])]
+    settled = found[found.phase.isin([*SUCCESSES, *NO_CALLS])]
     assert len(settled) > 3
     assert (settled.stuck == 0).all()
 
 
 def test_unknown_parts_of_a_failure_are_null():
-    row = {"aborted": True, "compute_success": False, "compute_exit_code": 9}
+    row = {"aborted": True, "compute_success": False, "compute_exit_code": 9, "credit": 0}
     found = failures(frame([row | {"storage_fees_collected": None}, row]))
     assert found.stuck.to_list() == [pd.NA, 0]
     assert found.cost.to_list() == [0, 0]
@@ -292,6 +377,9 @@ def test_the_action_that_failed_is_named_by_its_index(made):
 # Groups
 
 
+FIGURES = ["failures", "rate", "call_rate", "accounts", "cost", "stuck", "stuck_unknown"]
+
+
 def grouped(transactions, messages, keys):
     """Do what `failure_summary` does, in pandas."""
     incoming = messages[messages.direction == "in"].set_index("tx_hash")
@@ -301,22 +389,25 @@ def grouped(transactions, messages, keys):
         if key not in rows:
             rows[key] = incoming[key]
     found = failures(transactions).set_index("hash")
-    found = found[found.phase != "deposit"]
+    found = found[~found.phase.isin(NO_CALLS)]
     found[others] = rows[others]
+    rows["call"] = ~rows.index.isin(failures(transactions).query("phase in @NO_CALLS").hash)
     groups = found.groupby(keys, dropna=False)
     result = groups.agg(
         failures=("lt", "size"),
         accounts=("account", "nunique"),
         cost=("cost", "sum"),
         stuck=("stuck", "sum"),
+        stuck_unknown=("stuck", lambda column: column.isna().sum()),
     ).reset_index()
     if others:
-        totals = rows.groupby(others, dropna=False).lt.size().rename("total").reset_index()
+        totals = rows.groupby(others, dropna=False).call.agg(["size", "sum"]).reset_index()
         result = result.merge(totals, how="left", on=others)
     else:
-        result["total"] = len(rows)
-    result["rate"] = result.failures / result.total
-    return result[[*keys, "failures", "rate", "accounts", "cost", "stuck"]]
+        result["size"], result["sum"] = len(rows), rows.call.sum()
+    result["rate"] = result.failures / result["size"]
+    result["call_rate"] = result.failures / result["sum"]
+    return result[[*keys, *FIGURES]]
 
 
 @pytest.mark.parametrize(
@@ -334,7 +425,7 @@ def grouped(transactions, messages, keys):
 )
 def test_groups_add_up(chain, by, keys):
     found = failure_summary(*chain, by=by)
-    assert list(found) == [*keys, "failures", "rate", "accounts", "cost", "stuck"]
+    assert list(found) == [*keys, *FIGURES]
     expected = grouped(*chain, keys)
     assert found.failures.is_monotonic_decreasing
 
@@ -348,9 +439,11 @@ def test_groups_add_up(chain, by, keys):
 def test_all_failures_are_one_group(made):
     found = failure_summary(made[0], by=())
     listed = failures(made[0])
-    listed = listed[listed.phase != "deposit"]
-    expected = [len(listed), len(listed) / len(made[0]), listed.account.nunique()]
-    assert found.iloc[0].to_list()[:3] == expected
+    calls = len(made[0]) - listed.phase.isin(NO_CALLS).sum()
+    listed = listed[~listed.phase.isin(NO_CALLS)]
+    rates = [len(listed) / len(made[0]), len(listed) / calls]
+    assert found.iloc[0].to_list()[:4] == [len(listed), *rates, listed.account.nunique()]
+    assert rates[0] < rates[1]
 
 
 def test_sums_that_int64_does_not_hold_are_refused_or_wide():

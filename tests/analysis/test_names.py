@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 import tonframes as tf
-from tonframes.analysis.names import COLUMNS, with_names
+from tonframes.analysis.names import CODE_HASHES, COLUMNS, with_names
 from tonframes.wire import schema
 
 A, B, C = (f"0:{digit * 64}" for digit in "ABC")
@@ -212,7 +212,7 @@ def test_every_column_of_addresses_of_our_tables_gets_names():
     ("arguments", "options", "error", "message"),
     [
         ((FRAME.to_pandas(), BOOK), {}, TypeError, "frames of one engine, not of pandas and"),
-        (([1], BOOK), {}, TypeError, "takes a frame with addresses, not list"),
+        (([1], BOOK), {}, TypeError, "takes a frame with addresses or code hashes, not list"),
         ((FRAME, [1]), {}, TypeError, "address_book as a frame"),
         ((FRAME, FRAME), {}, ValueError, "needs the column 'address' of address_book"),
         ((FRAME, BOOK, BOOK), {}, ValueError, "needs the column 'token_info' of metadata"),
@@ -223,6 +223,37 @@ def test_every_column_of_addresses_of_our_tables_gets_names():
 def test_wrong_arguments_are_refused(arguments, options, error, message):
     with pytest.raises(error, match=message):
         with_names(*arguments, **options)
+
+
+W5, W4 = (
+    "IINLe3KxEhR+Gy+0V7hOdNGjDwT3N9T2KmaOlVLSty8=",
+    "/rX/aCDi/w2Ug+fg1iyBfYRniftK5YDIeIZtlZ2r1cA=",
+)
+
+
+@engines
+def test_contracts_are_named_by_their_code_hash(engine):
+    groups = pa.table({"n": [0, 1, 2, 3], "code_hash": [W5, None, "A" * 43 + "=", W4]})
+    named = with_names(engine(groups), engine(BOOK))
+    assert type(named) is type(engine(groups))
+    assert listed(named) == {
+        "n": [0, 1, 2, 3],
+        "code_hash": [W5, None, "A" * 43 + "=", W4],
+        "code_hash_name": ["wallet v5 r1", None, None, "wallet v4 r2"],
+    }
+
+
+def test_groups_by_code_get_the_names_of_their_contracts(recorded):
+    groups = tf.gas_summary(recorded.frames[0], by="account_state_code_hash_before")
+    named = with_names(groups, BOOK.to_pandas())
+    assert_frame_equal(named[list(groups)], groups)
+    assert "wallet v5 r1" in set(named.account_state_code_hash_before_name)
+    assert str(named.account_state_code_hash_before_name.dtype) == "str"
+
+
+def test_every_column_of_code_hashes_of_our_tables_gets_names():
+    found = {c.name for t in schema.TABLES.values() for c in t.columns if "code_hash" in c.name}
+    assert found == set(CODE_HASHES)
 
 
 def test_names_are_not_added_twice():

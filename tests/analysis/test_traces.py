@@ -21,7 +21,7 @@ from tonframes.analysis.traces import EXCESSES, TRACE_MESSAGES, TRACES, trace_co
 # Some recorded answers contain extra fields.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
-LOST = {"deposit", "committed", "ignored"}
+LOST = {"deposit", "dust", "committed", "ignored"}
 
 
 def by_trace(answers):

@@ -497,6 +497,16 @@ def test_passing_statuses_are_retried(server, client, status):  # F06
     assert met(server, 1)
 
 
+def test_a_304_is_retried(server, client):  # F60
+    server.script.extend([answer(b"", 304), answer(GOOD, 304), answer(b"", 304, Location="/x")])
+    assert ask(client) == [1, 2, 3]
+    assert met(server, 3)
+    server.otherwise = answer(b"", 304)
+    with pytest.raises(RequestError, match="status 304, not modified") as caught:
+        ask(client)
+    assert caught.value.retryable
+
+
 def test_endless_500_quotes_a_short_part(server, client):  # F07
     page = b"<html><style>p{}</style><h1>500 Internal</h1>" + b"<p>x" * 300 + b"\x1b[31m"
     server.otherwise = answer(page, 500)
@@ -581,7 +591,16 @@ def test_a_404_of_the_service_goes_to_the_caller(server, client):  # F12 to F15
 
 
 @pytest.mark.parametrize(
-    "body", [b"<html>404 nginx</html>", b"", b"no", b'{"ok": false, "error": "Not Found"}']
+    "body",
+    [
+        b"<html>404 nginx</html>",
+        b"",
+        b"no",
+        b'{"ok": false, "error": "Not Found"}',
+        b'{"message": "no Route matched with those values"}',
+        b'{"detail": "Not Found"}',
+        b'{"error": {"code": 404}}',
+    ],
 )
 def test_a_404_of_another_server_is_no_end_of_a_list(server, client, body):
     server.script.append(answer(body, 404))
@@ -593,7 +612,7 @@ def test_a_404_of_another_server_is_no_end_of_a_list(server, client, body):
     assert len(server.seen) == 2 + 6
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 304])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(server, status):  # F36
     with FaultServer() as sink:
         server.otherwise = answer(b"", status, Location=f"{sink.url}/x?api_key=1")
@@ -1114,6 +1133,60 @@ def test_large_answers_are_whole(server, client):
     packed = gzip.compress(body, 1)
     server.script.extend([answer(body), answer(packed, Content_Encoding="gzip")])
     assert ask(client) == ask(client) == list(range(300_000))
+    assert met(server, 1)
+
+
+# Answers to no request
+
+
+STRAY = b'{"rows": ["stray"]}'
+
+
+def sent(*contents, pause=0.0):
+    """Send several answers to one request, and keep the connection."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+
+    def reply(handler):
+        parts = [head % len(content) + content for content in contents]
+        for part in parts if pause else [b"".join(parts)]:
+            handler.connection.sendall(part)
+            time.sleep(pause)
+
+    return reply
+
+
+@pytest.mark.parametrize("size", [0, 70_000], ids=["short", "longer than the buffer"])
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_stray_answer_is_never_believed(server, client, size, after):  # F61
+    """Two answers come at once, and one of them is to no request: the first one or the second."""
+    stray = STRAY.ljust(size)
+    server.script.append(answer())
+    server.script.append(sent(*((GOOD, stray) if after else (stray, GOOD))))
+    assert [ask(client) for _ in range(3)] == [[1, 2, 3]] * 3
+    assert [seen.peer for seen in server.seen].count(server.seen[0].peer) == 2
+    assert client.statistics.retries == 1
+
+
+def test_a_stray_answer_between_two_requests_is_never_believed(server, client):  # F61
+    server.script.append(sent(GOOD, STRAY, pause=0.05))
+    assert ask(client) == [1, 2, 3]
+    time.sleep(0.2)
+    assert ask(client) == [1, 2, 3]
+    assert server.seen[0].peer != server.seen[1].peer
+
+
+def test_after_an_answer_that_is_refused_the_connection_is_closed(server, client):  # F61
+    server.script.append(answer())
+    server.script.append(sent(b'{"stray": 1}', GOOD, pause=0.2))
+    assert [ask(client) for _ in range(3)] == [[1, 2, 3]] * 3
+    peers = [seen.peer for seen in server.seen]
+    assert peers[0] == peers[1] != peers[2] == peers[3]
+
+
+def test_white_space_after_an_answer_does_no_harm(server, client):  # F61
+    answered = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b\r\n" % (len(GOOD), GOOD)
+    server.script.append(lambda handler: handler.connection.sendall(answered))
+    assert ask(client) == ask(client) == [1, 2, 3]
     assert met(server, 1)
 
 

@@ -76,8 +76,10 @@ def numbered(text, number):
 
 
 def test_every_exit_code_of_the_reference_is_in_the_table(section):
-    assert numbered(section("7.1"), "\N{MINUS SIGN}?[0-9]+") == set(EXIT_CODES)
-    assert len(EXIT_CODES) == 15 + 2 + 11 + 1  # the machine, the network, Tact, the convention
+    # Tact reserves 131 and never throws it. The reference has no codes of Tolk and wallet v5.
+    ours = set(EXIT_CODES) - {63, *range(139, 148)}
+    assert numbered(section("7.1"), "\N{MINUS SIGN}?[0-9]+") - {131} == ours
+    assert len(ours) == 15 + 2 + 10 + 1  # the machine, the network, Tact, the convention
 
 
 def test_every_result_code_of_the_reference_is_in_the_table(section):
@@ -91,7 +93,8 @@ def opcode_cells(text):
 
 def test_every_opcode_of_the_reference_is_in_the_table(section):
     found = re.findall("0x[0-9a-f]{8}", " ".join(opcode_cells(section("7.3"))))
-    assert {int(code, 16) for code in found} == set(OPCODES)
+    assert len(found) > 50
+    assert {int(code, 16) for code in found} <= set(OPCODES)
 
 
 # If the names of the service and of the standard or contract differ, we use the service's.
@@ -124,17 +127,17 @@ def test_skip_reasons_and_bounces_are_those_of_the_reference(section):
 
 
 @tables
-def test_rows_are_keyed_by_code_and_have_distinct_names(table):
+def test_rows_are_keyed_by_code_and_have_a_source(table):
     for code, row in table.items():
         assert row.code == code
         assert row.name
         assert row.source
+
+
+@pytest.mark.parametrize("table", [EXIT_CODES, RESULT_CODES], ids=["exit codes", "result codes"])
+def test_no_two_codes_have_the_same_name(table):
     names = [row.name for row in table.values()]
     assert len(set(names)) == len(names)
-
-
-def test_contract_defined_codes_have_no_other_name():
-    assert not any(code in codes for codes in CONTRACT_DEFINED for code in EXIT_CODES)
 
 
 # ── one code ─────────────────────────────────────────────────────────────────────────────────────
@@ -147,11 +150,12 @@ def test_contract_defined_codes_have_no_other_name():
         (-14, "out of gas"),
         (-13, "no code"),
         (2, "stack underflow"),
-        (132, "access denied (Tact)"),
+        (135, "code not found (Tact)"),
+        (63, "opcode mismatch (Tolk)"),
         (65535, "unknown opcode"),
         # As an exit code, 37 does not mean "not enough TON".
         *((code, CONTRACT_DEFINED_NAME) for code in (32, 37, 127, 256, 406, 65534)),
-        *((code, None) for code in (-1, 15, 31, 139, 255, 65536, 2**31 - 1, -(2**31))),
+        *((code, None) for code in (-1, 15, 31, 131, 148, 255, 65536, 2**31 - 1, -(2**31))),
     ],
 )
 def test_exit_codes(code, name):
@@ -373,7 +377,7 @@ def test_within_a_frame_the_opcodes_of_the_lake_are_named_too(frame):
 
 DEFINED = dict.fromkeys((c for codes in CONTRACT_DEFINED for c in codes), CONTRACT_DEFINED_NAME)
 PLAIN = {
-    exit_code_name: EXIT_CODE_NAMES | DEFINED,
+    exit_code_name: DEFINED | EXIT_CODE_NAMES,
     result_code_name: RESULT_CODE_NAMES,
     opcode_name: OPCODE_NAMES | {code: OPCODE_NAMES[code % 2**32] for code in SIGNED},
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 from datetime import UTC, datetime, timedelta, timezone
 
@@ -18,6 +19,7 @@ from tonframes.network.pricing import (
     forward_fee,
     gas_bought,
     gas_fee,
+    possible_prices,
     prices_at,
     split_forward_fee,
 )
@@ -157,6 +159,8 @@ def test_without_a_moment_the_newest_prices_hold():
         (datetime(2024, 4, 15, 13, 57, 18, tzinfo=UTC), OLD),
         (datetime(2024, 4, 15, 16, 57, 18, tzinfo=timezone(timedelta(hours=3))), OLD),
         (pd.Timestamp("2026-05-04", tz="UTC"), NEW),
+        ("2026-04-23T09:17:47Z", MIDDLE),
+        ("2026-05-03T13:00:38Z", NEW),
     ],
 )
 def test_a_moment_in_any_accepted_form(at, row):
@@ -169,7 +173,9 @@ def test_a_moment_in_any_accepted_form(at, row):
         OLD.valid_until + 1,
         MIDDLE.valid_from - 1,
         "2024-04-15T13:57:19Z",
+        "2026-04-23T09:17:48Z",
         datetime(2026, 4, 29, 22, tzinfo=UTC),
+        "2026-05-03T13:00:37Z",
         NEW.valid_from - 1,
     ],
 )
@@ -186,6 +192,17 @@ def test_a_moment_between_rows_is_refused(at):
 def test_an_unknown_workchain_is_refused(workchain):
     with pytest.raises(ValueError, match=r"no known price fits workchain .* has no rows for"):
         gas_fee(1_000, workchain=workchain)
+
+
+def test_possible_prices_are_both_neighbours_between_two_rows():
+    ask = functools.partial(possible_prices, workchain=0, prices=PRICES)
+    assert ask(MIDDLE.valid_until) == [MIDDLE]
+    assert ask(MIDDLE.valid_until + 1) == ask(NEW.valid_from - 1) == [MIDDLE, NEW]
+    assert ask(OLD.valid_until + 1) == [OLD, MIDDLE]
+    assert ask(0) == [OLD]
+    assert possible_prices(0, workchain=-1, prices=PRICES) == [MASTER]
+    assert possible_prices(NEW.valid_from, workchain=0, prices=[OLD]) == []
+    assert possible_prices(0, workchain=0, prices=[NEW]) == []
 
 
 def test_prices_of_the_user():

@@ -19,7 +19,7 @@ def test_by_default_codes_are_named_and_divided_into_phases(frames):
     counts = summary.failures.to_list()
     assert lengths(ax).tolist() == [*counts[:5], sum(counts[5:])]
     assert phases(ax) == summary.groupby("phase").failures.sum().to_dict()
-    assert texts(ax.get_yticklabels())[:2] == ["no_gas", "37 · not enough TON"]
+    assert texts(ax.get_yticklabels())[:2] == ["no_state", "37 · not enough TON"]
     assert ax.get_legend().get_title().get_text() == "phase"
 
 
@@ -61,7 +61,7 @@ def test_hours_are_steps_and_gaps_are_zero(frames):
     ax = plot_failures(transactions, by="hour")
     assert ax.get_xlabel() == "UTC"
     failed = failures(transactions)
-    failed = failed[failed.phase != "deposit"]
+    failed = failed[~failed.phase.isin(["deposit", "dust"])]
     place = (failed.now - 1_780_000_200) // 3600
     for phase, rows in failed.groupby("phase"):
         heights, edges, base = named(ax, phase).get_data()

@@ -65,6 +65,14 @@ def test_addresses_are_short_or_named_by_a_book_of_any_engine(blocks, frames, tm
     assert all(text[:2] in ("EQ", "UQ") or text.endswith(".ton") for text in known[:3])
 
 
+def test_contracts_are_named_by_their_code_hash():
+    known, other = "IINLe3KxEhR+Gy+0V7hOdNGjDwT3N9T2KmaOlVLSty8=", "ABC" * 14 + "D="
+    key = "account_state_code_hash_before"
+    groups = pd.DataFrame({key: pd.Series([known, other, None], dtype="str")})
+    written, _ = labels.label_groups(groups, [key], 3, "plot_gas")
+    assert written == ["wallet v5 r1", "ABCABC…BCD=", "none"]
+
+
 def test_moments_are_written_as_precisely_as_their_period():
     start = pd.Timestamp("2026-06-01", tz="UTC")
     groups = pd.DataFrame([[start] * 4], columns=["hour", "day", "week", "month"])

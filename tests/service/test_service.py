@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import hashlib
 import http.client
 import json
@@ -20,13 +21,16 @@ from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
+from pandas.testing import assert_frame_equal
 
+import tonframes as tf
 from tonframes.addresses import to_friendly
 from tonframes.errors import StoreError
 from tonframes.parse import parse_accounts, parse_blocks
 from tonframes.service import serve, serve_forever
 from tonframes.service import server as shell
 from tonframes.service.rows import HeldRows
+from tonframes.service.scanned import scanned
 from tonframes.service.shard_state import shard_state
 from tonframes.store import Store, read_accounts, read_blocks
 from tonframes.synthetic import Chain
@@ -97,13 +101,13 @@ def states(world):
 
 @pytest.fixture(scope="session")
 def specified(path):
-    with serve(path) as url:
+    with serve(path, dialect="specification") as url:
         yield url
 
 
 @pytest.fixture(scope="session")
 def deployed(path):
-    with serve(path, dialect="service") as url:
+    with serve(path) as url:
         yield url
 
 
@@ -209,6 +213,8 @@ def test_served_rows_are_those_of_the_store(specified, deployed, path, bodies):
         for body in (specified_body, transactions):
             tables = in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, body)]))
             stored = in_order({n: held.arrow(n) for n in ("transactions", "messages")})
+            if body is transactions:
+                stored["transactions"] = scanned(stored["transactions"])
             for name, table in stored.items():
                 assert tables[name].equals(table)
         parsed = in_order({"blocks": parse_blocks(blocks).arrow("blocks")})
@@ -216,7 +222,17 @@ def test_served_rows_are_those_of_the_store(specified, deployed, path, bodies):
         # In its own dialect even the objects are those that the store was made of.
         originals = {row["hash"]: row for row in bodies[seqno]["transactions"]}
         for row in json.loads(transactions)["transactions"]:
-            assert dropped(row) == dropped(originals[row["hash"]])
+            assert row == as_scanned(originals[row["hash"]])
+
+
+def as_scanned(row):
+    """Return a transaction with gas and its fees exchanged where the fees are less."""
+    row = copy.deepcopy(row)
+    compute = row["description"].get("compute_ph") or {}
+    fees, used = compute.get("gas_fees"), compute.get("gas_used")
+    if fees is not None and int(fees) < int(used):
+        compute["gas_fees"], compute["gas_used"] = used, fees
+    return row
 
 
 def dropped(value):
@@ -282,11 +298,11 @@ def test_limit_is_100_and_offset_0_where_the_specification_is_silent(tmp_path):
     [body] = make_blocks(tmp_path, chain, range(7, 8))
     everything = [row["hash"] for row in by_lt(body["transactions"])]
     assert len(everything) > 100
-    with serve(tmp_path) as url:
+    with serve(tmp_path, dialect="specification") as url:
         assert hashes(get(url, "masterchainBlockShards", seqno=7)[1]) == everything[:100]
         rest = get(url, "masterchainBlockShards", seqno=7, offset=100)[1]
         assert hashes(rest) == everything[100:200]
-    with serve(tmp_path, dialect="service") as url:
+    with serve(tmp_path) as url:
         assert len(get(url, "transactionsByMasterchainBlock", seqno=7)[1]["transactions"]) == 100
 
 
@@ -450,7 +466,7 @@ def test_masterchain_info_names_the_ends_and_the_network(specified, deployed, bo
 def test_masterchain_info_without_blocks_tells_what_is_known(tmp_path, network, global_id):
     chain = Chain(seed=4, first_seqno=98, transactions_per_block=4)
     make_blocks(tmp_path, chain, range(98, 103), with_blocks=False, network=network)
-    with serve(tmp_path) as url:
+    with serve(tmp_path, dialect="specification") as url:
         answer = get(url, "masterchainInfo")[1]
         known = {"workchain": -1, "shard": "-9223372036854775808"}
         known |= {"global_id": global_id} if global_id else {}
@@ -464,7 +480,7 @@ def test_a_store_of_accounts_alone_is_served_as_specified(tmp_path):
     make_accounts(tmp_path, states, moment=datetime(2026, 1, 1, tzinfo=UTC))
     for name in ("blocks", "messages", "transactions"):  # as after a clone, which lacks them
         (tmp_path / name).rmdir()
-    with serve(tmp_path) as url:
+    with serve(tmp_path, dialect="specification") as url:
         assert get(url, "masterchainInfo")[1]["last"]["global_id"] == -239
         assert get(url, "masterchainBlockShards", seqno=0)[0] == 404
         address = states["accounts"][0]["address"]
@@ -478,8 +494,8 @@ def test_deployed_services_answer_with_blocks(deployed, bodies):
     for seqno in (FIRST, 200, 240, LAST):
         status, answer = get(deployed, "masterchainBlockShards", seqno=seqno)
         assert (status, list(answer)) == (200, ["blocks"])
-        expected = {key(block): dropped(block) for block in bodies[seqno]["blocks"]}
-        assert {key(block): dropped(block) for block in answer["blocks"]} == expected
+        expected = {key(block): block for block in bodies[seqno]["blocks"]}
+        assert {key(block): block for block in answer["blocks"]} == expected
 
 
 def test_deployed_blocks_sort_by_time(deployed, bodies):
@@ -521,12 +537,20 @@ def test_deployed_transactions_are_newest_first_unless_asked(deployed, bodies):
         ({"limit": "1001"}, 500, "limit is not allowed: 1001 > 1000"),
         ({"sort": "up"}, 500, "wrong value for sort parameter"),
         ({"sort": ""}, 500, "wrong value for sort parameter"),
-        ({"limit": "abc"}, 422, 'schema: error converting value for "limit"'),
-        ({"limit": str(2**31)}, 422, 'schema: error converting value for "limit"'),
-        ({"limit": "1.5"}, 422, 'schema: error converting value for "limit"'),
-        ({"offset": "abc"}, 422, 'schema: error converting value for "offset"'),
+        ({"limit": "abc"}, 422, 'failed to decode: schema: error converting value for "limit"'),
+        (
+            {"limit": str(2**31)},
+            422,
+            'failed to decode: schema: error converting value for "limit"',
+        ),
+        ({"limit": "1.5"}, 422, 'failed to decode: schema: error converting value for "limit"'),
+        ({"offset": "abc"}, 422, 'failed to decode: schema: error converting value for "offset"'),
         # What is wrong first is said first.
-        ({"seqno": "7", "limit": "abc"}, 422, 'schema: error converting value for "limit"'),
+        (
+            {"seqno": "7", "limit": "abc"},
+            422,
+            'failed to decode: schema: error converting value for "limit"',
+        ),
     ],
 )
 def test_deployed_errors(deployed, parameters, status, text):
@@ -556,10 +580,133 @@ def test_deployed_pages_past_the_end(deployed):
     assert error(deployed, "masterchainBlockShards", **asked) == (404, "blocks not found")
     status, answer = get(deployed, "transactionsByMasterchainBlock", **asked)
     assert (status, answer) == (200, {"transactions": [], "address_book": {}})
-    # A block that is not held is told before a limit that is not allowed; for blocks it is not.
-    asked = {"seqno": 7, "limit": 1001}
-    assert error(deployed, "transactionsByMasterchainBlock", **asked)[0] == 404
-    assert error(deployed, "masterchainBlockShards", **asked)[0] == 500
+    # A limit or a sort that is not allowed is told before a block that is not held.
+    for wrong in ({"limit": 1001}, {"sort": "up"}):
+        for operation in ("transactionsByMasterchainBlock", "masterchainBlockShards"):
+            assert error(deployed, operation, seqno=7, **wrong)[0] == 500
+        assert error(deployed, "transactions", mc_seqno=7, **wrong)[0] == 500
+    assert error(deployed, "transactions", mc_seqno=7, limit=1001, lt="x")[0] == 422
+
+
+@pytest.mark.parametrize(
+    ("target", "same"),
+    [
+        ("/api/v3/accountStates/?address={0}", "address={0}"),
+        ("/API/V3/accountstates?address={0}", "address={0}"),
+        ("/api/v3/accountStates?address[]={0}&address[]={1}", "address={0}&address={1}"),
+        ("/api/v3/accountStates?address%5B%5D={0}", "address={0}"),
+        ("/api/v3/accountStates?Address={0}&ADDRESS[]={1}", "address={0}&address={1}"),
+        ("/api/v3/accountStates?address={0}&Include_BOC[]=0", "address={0}&include_boc=0"),
+        ("/api/v3/accountStates?address={0}&X_NO_METADATA=1", "address={0}&x_no_metadata=1"),
+    ],
+)
+def test_deployed_services_read_paths_and_names_leniently(deployed, states, target, same):
+    raw = [row["address"] for row in states["accounts"][:2]]
+    status, body, _ = fetch(deployed, target.format(*raw))
+    assert status == 200
+    expected = fetch(deployed, f"/api/v3/accountStates?{same.format(*raw)}")
+    assert (status, body) == expected[:2]
+
+
+def test_deployed_pages_are_asked_for_in_any_spelling(deployed):
+    plain = get(deployed, "transactionsByMasterchainBlock", seqno=240, limit=2, sort="asc")
+    asked = {"SEQNO": 240, "limit[]": 2, "Sort": "ASC"}
+    assert get(deployed, "TransactionsByMasterchainBlock/", **asked) == plain
+    assert get(deployed, "masterchaininfo/") == get(deployed, "masterchainInfo")
+
+
+def test_other_spellings_are_not_specified(specified, states):
+    address = states["accounts"][0]["address"]
+    for target in (f"accountStates/?address={address}", f"accountstates?address={address}"):
+        assert fetch(specified, f"/api/v3/{target}")[0] == 404
+    assert error(specified, "accountStates", **{"address[]": address})[0] == 422
+
+
+def test_deployed_services_send_null_for_what_is_not_there(deployed, states):
+    target = "transactionsByMasterchainBlock"
+    rows = get(deployed, target, seqno=240, limit=1000)[1]["transactions"]
+    assert any(row["in_msg"] is None for row in rows)
+    [external, *_] = [
+        row["in_msg"] for row in rows if row["in_msg"] and not row["in_msg"]["source"]
+    ]
+    assert [external[key] for key in ("source", "value", "created_lt", "bounce")] == [None] * 4
+    assert not {"in_msg_tx_hash", "out_msg_tx_hash"} & external.keys()
+    address = states["accounts"][0]["address"]
+    [account] = get(deployed, "accountStates", address=address)[1]["accounts"]
+    assert {"contract_methods", "interfaces"} <= account.keys()
+
+
+def test_the_specification_has_no_nulls(specified):
+    body = fetch(specified, "/api/v3/masterchainBlockShards?seqno=240&limit=1000")[1]
+    assert b":null" not in body.partition(b'"address_book"')[0]
+
+
+@pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
+def test_recorded_answers_are_served_as_they_were_recorded(real, tmp_path):
+    """A store of recorded transactions answers with each of them as today's service would."""
+    files = {int(path.stem): path for path in (real / "masterchainBlockShards").glob("*.json")}
+    exchanged = 0
+    for seqno, path in files.items():
+        document = json.loads(path.read_bytes())
+        read = [pages.read(schema.BLOCKS_ANSWER, path.read_bytes())]
+        tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
+        tables["blocks"] = schema.BLOCKS.schema.empty_table()
+        store = Store(tmp_path / path.stem)
+        store.claim("-239", "recorded")
+        store.write_blocks(tables, [range(seqno, seqno + 1)], proof="recorded")
+        served = {
+            row["hash"]: row
+            for row in (
+                json.loads(bytes(held.json))
+                for held in HeldRows(store, "service").transactions(seqno)
+            )
+        }
+        assert len(served) == len(document["transactions"])
+        for row in document["transactions"]:
+            expected = as_scanned(row)
+            exchanged += expected != row
+            assert without_added(served[row["hash"]], expected) == expected
+    assert exchanged > 0
+
+
+def without_added(served, recorded):
+    """Return what is served without keys that are null and that the recording does not have."""
+    if isinstance(served, dict) and isinstance(recorded, dict):
+        return {
+            key: without_added(value, recorded.get(key))
+            for key, value in served.items()
+            if key in recorded or value is not None
+        }
+    if isinstance(served, list) and isinstance(recorded, list):
+        return [without_added(*pair) for pair in zip(served, recorded, strict=True)]
+    return served
+
+
+def test_gas_and_fees_of_special_accounts_are_exchanged_and_come_back(specified, deployed, path):
+    seqno = 240
+    held = tf.undo_gas_exchange(read_blocks(path, [seqno]).transactions)
+    special = held[(held.block_workchain == -1) & (held.compute_gas_fees == 0)].set_index("hash")
+    special = special[special.compute_gas_used > 0]
+    assert len(special) > 1
+    document = fetch(deployed, f"/api/v3/transactionsByMasterchainBlock?seqno={seqno}&limit=1000")[
+        1
+    ]
+    for row in json.loads(document)["transactions"]:
+        compute = row["description"].get("compute_ph", {})
+        if row["hash"] in special.index:
+            used = str(special.compute_gas_used[row["hash"]])
+            assert (compute["gas_fees"], compute["gas_used"]) == (used, "0")
+        elif "gas_used" in compute:
+            assert int(compute["gas_fees"]) >= int(compute["gas_used"])
+    fetched = parse_blocks(document).transactions
+    columns = ["hash", "compute_gas_used", "compute_gas_fees"]
+    assert_frame_equal(
+        tf.undo_gas_exchange(fetched)[columns].sort_values("hash", ignore_index=True),
+        held[columns].sort_values("hash", ignore_index=True),
+    )
+    # Where the store has the values of the chain, the specification's dialect answers with them.
+    plain = get(specified, "masterchainBlockShards", seqno=seqno)[1]["transactions"]
+    assert any(row["description"].get("compute_ph", {}).get("gas_fees") == "0" for row in plain)
 
 
 def test_deployed_seqnos_wrap(deployed):
@@ -576,8 +723,8 @@ def test_deployed_account_states(deployed, states):
     for addresses in (raw, friendly, [",".join(raw)], [",".join(friendly), raw[0]], [*raw, *raw]):
         status, answer = get(deployed, "accountStates", address=addresses)
         assert status == 200
-        found = {row["address"]: dropped(row) for row in answer["accounts"]}
-        assert found == {address: dropped(rows[address]) for address in raw}
+        found = {row["address"]: row for row in answer["accounts"]}
+        assert found == {address: rows[address] for address in raw}
         assert len(answer["accounts"]) == len(raw)
         assert set(answer["address_book"]) == set(raw)
     plus = next(address for address in friendly + [to_friendly(a) for a in rows] if address)
@@ -587,7 +734,7 @@ def test_deployed_account_states(deployed, states):
 def test_deployed_errors_about_accounts(deployed, states):
     good = states["accounts"][0]["address"]
     assert error(deployed, "accountStates") == (422, "address of account is required")
-    converting = "schema: error converting value for"
+    converting = "failed to decode: schema: error converting value for"
     for bad in ("x", f"{good},x", "a b"):
         found = error(deployed, "accountStates", address=[good, good, good, bad])
         assert found == (422, f'{converting} index 3 of "address"')
@@ -604,14 +751,14 @@ def test_deployed_account_states_of_no_and_too_many_addresses(tmp_path):
     make_blocks(tmp_path, chain, range(10, 11))
     made_up = [{"address": f"0:{n:064X}", "balance": str(n)} for n in range(1, 1101)]
     make_accounts(tmp_path, {"accounts": made_up}, moment=datetime(2026, 1, 1, tzinfo=UTC))
-    with serve(tmp_path, dialect="service") as url:
+    with serve(tmp_path) as url:
         answer = get(url, "accountStates", address="")[1]
         assert len({row["address"] for row in answer["accounts"]}) == 1000
         everybody = [row["address"] for row in made_up]
         assert len(get(url, "accountStates", address=everybody)[1]["accounts"]) == 1000
         answer = get(url, "accountStates", address=["", everybody[3]])[1]
         assert [row["balance"] for row in answer["accounts"]] == ["4"]
-    with serve(tmp_path) as url:
+    with serve(tmp_path, dialect="specification") as url:
         assert get(url, "accountStates", address="")[0] == 422
 
 
@@ -679,21 +826,27 @@ def test_shard_state_before_and_at_the_start_of_a_store(tmp_path, bodies):
         tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
         store.write_blocks(tables, [part], proof="synthetic")
         held = HeldRows(store, "service")
-        for seqno in (start - 1, start, start + 1):
+        for seqno in (start, start + 1):
             tips = shard_state(held, seqno)
             found = {(tip.workchain, tip.shard, tip.seqno) for tip in tips}
             assert truth[seqno] <= found
             assert covers(found)
         body = json.dumps({"blocks": [json.loads(bytes(tip.json)) for tip in tips]})
         assert len(parse_blocks(body).blocks) == len(tips)
-        assert shard_state(held, start - 2) == []
+        # Before the first masterchain block there is none; before a later range it is known.
+        assert shard_state(held, start - 1) == []
+        make_blocks(folder, Chain(seed=8, first_seqno=3, transactions_per_block=4), range(3, 5))
+        tips = shard_state(HeldRows(store, "service"), start - 1)
+        found = {(tip.workchain, tip.shard, tip.seqno) for tip in tips}
+        assert truth[start - 1] <= found
+        assert covers(found)
 
 
 def test_shard_state_of_blocks_that_are_not_held(deployed):
-    for seqno in (FIRST - 2, LAST + 1, "abc", "", 2**32 + 240):
+    for seqno in (FIRST - 2, FIRST - 1, LAST + 1, "abc", "", 2**32 + 240):
         found = error(deployed, "masterchainBlockShardState", seqno=seqno)
         assert found == (404, "blocks not found")
-    assert get(deployed, "masterchainBlockShardState", seqno=FIRST - 1)[0] == 200
+    assert get(deployed, "masterchainBlockShardState", seqno=FIRST)[0] == 200
 
 
 # ── what is refused at the start ─────────────────────────────────────────────────────────────────
@@ -710,12 +863,12 @@ def test_a_store_without_blocks_does_not_speak_as_a_deployed_service(tmp_path):
     Store(tmp_path).claim("-217", "synthetic")
     with (
         pytest.raises(StoreError, match="holds no masterchain"),
-        serve(tmp_path, dialect="service"),
+        serve(tmp_path),
     ):
         pass
     make_blocks(tmp_path, chain, range(98, 101))
     make_blocks(tmp_path, chain, range(101, 103), with_blocks=False)
-    with pytest.raises(StoreError, match="101:103") as caught, serve(tmp_path, dialect="service"):
+    with pytest.raises(StoreError, match="101:103") as caught, serve(tmp_path):
         pass
     assert "specification" in str(caught.value)
 
@@ -741,10 +894,13 @@ def test_a_port_that_is_taken(path, specified):
     ["/", "/api/v3", "/api/v3/", "/api/v3/nothing", "/accountStates", "//[", "/%2e%2e/etc/passwd"],
 )
 def test_other_paths_are_not_found(specified, deployed, target):
-    for url in (specified, deployed):
+    for url, expected, begin in (
+        (specified, 404, "Cannot GET /"),
+        (deployed, 500, "internal server error: Cannot GET /"),
+    ):
         status, body, _ = fetch(url, target)
-        assert status == 404
-        assert json.loads(body)["error"].startswith("Cannot GET /")
+        assert status == expected
+        assert json.loads(body)["error"].startswith(begin)
     status, body, _ = fetch(specified, "/api/v3/masterchainBlockShardState?seqno=240")
     assert json.loads(body) == {"error": "Cannot GET /api/v3/masterchainBlockShardState"}
 
@@ -848,7 +1004,7 @@ def test_malformed_requests_get_an_error_of_the_same_form(specified, sent, statu
 
 
 def test_slow_clients_are_let_go(path, monkeypatch):
-    monkeypatch.setattr(shell._Handler, "timeout", 0.2)
+    monkeypatch.setattr(shell, "TIMEOUT", 0.2)
     with serve(path) as url:
         with raw_socket(url) as idle, raw_socket(url) as half, raw_socket(url) as heads:
             half.sendall(b"GET /api/v3/master")
@@ -891,12 +1047,87 @@ def test_connections_are_kept(specified):
 def test_more_connections_than_threads_wait_their_turn(path, monkeypatch):
     monkeypatch.setattr(shell, "MOST_CONNECTIONS", 4)
     monkeypatch.setattr(shell, "LINGER", 0.05)
-    monkeypatch.setattr(shell._Handler, "timeout", 0.1)
+    monkeypatch.setattr(shell, "TIMEOUT", 0.1)
     with serve(path) as url, contextlib.ExitStack() as stack:
         for _ in range(10):
             stack.enter_context(raw_socket(url))
         assert alive(url)
         assert sum("process_request_thread" in t.name for t in threading.enumerate()) <= 4
+
+
+@contextlib.contextmanager
+def in_background(work):
+    """Call `work` again and again in a thread while the context lasts."""
+    stop = threading.Event()
+
+    def repeat():
+        while not stop.wait(0.05):
+            work()
+
+    thread = threading.Thread(target=repeat)
+    thread.start()
+    try:
+        yield
+    finally:
+        stop.set()
+        thread.join()
+
+
+def drip(connections):
+    for connection in connections:
+        with contextlib.suppress(OSError):
+            connection.sendall(b"x")
+
+
+def test_connections_that_drip_a_byte_do_not_keep_a_new_client_out(path, capfd):
+    with serve(path) as url, contextlib.ExitStack() as stack:
+        connections = [stack.enter_context(raw_socket(url)) for _ in range(300)]
+        for connection in connections:
+            connection.sendall(b"GET /api/v3/masterchainInfo?x=")
+        stack.enter_context(in_background(lambda: drip(connections)))
+        for _ in range(5):
+            start = time.monotonic()
+            assert alive(url)
+            assert time.monotonic() - start < 2
+    assert capfd.readouterr() == ("", "")
+
+
+def test_connections_that_read_slowly_do_not_keep_a_new_client_out(path, bodies, capfd):
+    seqno = max(bodies, key=lambda n: len(bodies[n]["transactions"]))
+    request = (
+        f"GET /api/v3/masterchainBlockShards?seqno={seqno} HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    )
+    with serve(path) as url, contextlib.ExitStack() as stack:
+        for _ in range(shell.MOST_CONNECTIONS):
+            raw = stack.enter_context(socket.socket())
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.connect(("127.0.0.1", urlsplit(url).port))
+            raw.sendall(request.encode() * 50)
+        start = time.monotonic()
+        assert alive(url)
+        assert time.monotonic() - start < 5
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_head_of_a_request_must_come_in_time_however_it_drips(path, monkeypatch):
+    monkeypatch.setattr(shell, "TIMEOUT", 0.5)
+    with serve(path) as url, raw_socket(url) as line, raw_socket(url) as heads:
+        line.sendall(b"GET /api/v3/")
+        heads.sendall(b"GET /api/v3/masterchainInfo HTTP/1.1\r\nX: ")
+        start = time.monotonic()
+        with in_background(lambda: drip([line, heads])):
+            assert line.recv(100) == b""
+            assert heads.recv(100).startswith(b"HTTP/1.1 408 ")
+        assert time.monotonic() - start < 2
+
+
+def test_a_connection_that_is_used_outlasts_those_that_are_not(path, monkeypatch):
+    monkeypatch.setattr(shell, "MOST_CONNECTIONS", 3)
+    with serve(path) as url, connect(url) as used, contextlib.ExitStack() as stack:
+        for _ in range(6):
+            used.request("GET", "/api/v3/masterchainInfo")
+            assert used.getresponse().read()
+            stack.enter_context(raw_socket(url))
 
 
 def test_a_service_ends_while_connections_wait_their_turn(path, monkeypatch):
@@ -981,7 +1212,7 @@ def test_masterchain_blocks_without_transactions(tmp_path):
     store = Store(tmp_path)
     store.claim("-217", "synthetic")
     store.write_blocks(tables, [seqnos], proof="synthetic")
-    with serve(tmp_path) as url:
+    with serve(tmp_path, dialect="specification") as url:
         for seqno in seqnos:
             answer = get(url, "masterchainBlockShards", seqno=seqno)
             assert answer == (200, {"transactions": [], "address_book": {}})
@@ -1006,7 +1237,7 @@ def test_a_damaged_file_is_an_error_and_not_the_end(tmp_path, path, states):
     middle = len(content) // 2
     content[middle : middle + 64] = bytes(64)
     file.write_bytes(content)
-    with serve(broken) as url:
+    with serve(broken, dialect="specification") as url:
         status, text = error(url, "masterchainBlockShards", seqno=240)
         assert (status, text[:24]) == (500, "internal server error: /"[:24])
         assert file.name in text
@@ -1134,6 +1365,8 @@ def test_blocks_of_a_window_of_time(world, deployed):
         ("transactions?start_lt=-1", 422, 'failed to decode: schema: error converting value for "'),
         ("transactions?start_lt=word", 422, "failed to decode"),
         ("blocks?start_utime=x", 422, "failed to decode"),
+        ("transactions?hash=abc", 422, 'error converting value for "hash"'),
+        (f"transactions?account={NOBODY}&account=x", 422, 'value for index 1 of "account"'),
         ("transactions?limit=1001", 500, "limit is not allowed: 1001 > 1000"),
         ("blocks?sort=up", 500, "wrong value for sort"),
         ("transactions?mc_seqno=7", 404, "masterchain block 7 not found"),

@@ -26,10 +26,11 @@ from store_versions import VERSIONS, write_store
 import tonframes as tf
 from tonframes.cli import main
 from tonframes.store import Store, damage, digest, files, upgrade
+from tonframes.synthetic import Chain
 from tonframes.wire import schema, versions
 from tonframes.wire.kinds import DIGITS, INT, TEXT
 from tonframes.wire.record import Column, Derived, Field, Part, Record
-from tonframes.wire.tables import stamped, with_columns
+from tonframes.wire.tables import in_order, stamped, with_columns
 
 NUMBERS = range(1, schema.VERSION + 1)
 NEXT = schema.VERSION + 1
@@ -84,6 +85,33 @@ def test_the_store_of_the_present_version_is_what_its_maker_makes(tmp_path):
     for name in schema.TABLES:
         made, kept = (rows_of(p, name) for p in (tmp_path / "made", VERSIONS / f"v{NUMBERS[-1]}"))
         assert made.equals(kept), name
+
+
+def test_skipped_phases_in_the_form_of_2024_are_read_from_a_store_of_version_1(
+    tmp_path, monkeypatch
+):
+    answer = Chain().next_block()
+    for row in answer["transactions"]:
+        phase = row["description"]["compute_ph"]
+        phase |= {"type": "skipped" if phase.pop("skipped") else "vm"}
+        phase |= {"skip_reason": phase.pop("reason")} if "reason" in phase else {}
+    blocks = tf.parse_blocks(answer)
+    assert blocks.transactions.compute_skipped.any()
+    now = datetime(2026, 11, 22, tzinfo=UTC)
+    tables = stamped({name: blocks.arrow(name) for name in tf.Blocks.names}, now)
+    unread = {"compute_skipped": None, "skipped_reason": None}  # as version 1 left them
+    store = Store(tmp_path / "store")
+    with monkeypatch.context() as context:
+        context.setattr(schema, "VERSION", 1)
+        store.claim("-217", "a test")
+        old = tables | {"transactions": with_columns(tables["transactions"], **unread)}
+        store.write_blocks(in_order(old), blocks.seqnos, proof="synthetic")
+    expected = in_order(tables)["transactions"]
+    assert rows_of(store.path, "transactions").equals(expected)
+    assert tf.upgrade_store(store.path)
+    upgraded = pq.read_table(store.path / "transactions").select(expected.column_names)
+    assert upgraded["compute_skipped"].equals(expected["compute_skipped"])
+    assert rows_of(store.path, "transactions").equals(expected)
 
 
 # ── a version that is still to come ──────────────────────────────────────────────────────────────

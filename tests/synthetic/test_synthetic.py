@@ -706,6 +706,10 @@ def test_every_rare_case_occurs(transactions, states):
         seen["result", action.get("result_code"), action.get("no_funds")] += 1
         seen["result_arg"] += "result_arg" in action
         seen["skipped action"] += action.get("skipped_actions", 0)
+        seen["left out and sent"] += bool(action.get("skipped_actions") and row["out_msgs"])
+        seen["in", (message or {}).get("decoded_opcode")] += 1
+        spam = "example.org" in json.dumps(message and message["message_content"]["decoded"])
+        seen["spam"] += spam and compute.get("reason") == "no_gas" and not message["bounce"]
         seen["fine"] += not action.get("success", True) and "total_action_fees" in action
         seen["bounce", phases.get("bounce", {}).get("type")] += 1
         seen["bounced in"] += bool(message and message["bounced"])
@@ -744,6 +748,11 @@ def test_every_rare_case_occurs(transactions, states):
         *("hidden", "external in", "external in with init", "external out", "masterchain"),
         *("huge", "huge value", "no opcode"),
         ("exit", 7, True),  # COMMIT, then a throw
+        ("exit", 137, True),
+        ("in", "wallet_signed_v4"),
+        ("in", "w5_external_signed_request"),
+        "spam",
+        "left out and sent",
         ("result", 37, True),
         ("life", "active", "frozen"),
         ("life", "nonexist", "nonexist"),
@@ -757,6 +766,19 @@ def test_every_rare_case_occurs(transactions, states):
     assert "<img src=x onerror=alert(1)>" in texts
     assert any((text or "").startswith("=1+1") for text in texts)
     assert any(row["status"] == "frozen" and row["frozen_hash"] for row in states["accounts"])
+
+
+@pytest.mark.parametrize(("start", "counted"), [(1_690_000_000, False), (1_780_000_000, True)])
+def test_actions_left_out_are_counted_since_version_8(start, counted):
+    actions = [
+        row["description"]["action"]
+        for answer in synthetic_blocks(60, seed=2, start=start)
+        for row in answer["transactions"]
+        if row["description"].get("action", {}).get("success")
+    ]
+    left_out = [a["tot_actions"] - a["spec_actions"] - a["msgs_created"] for a in actions]
+    assert sum(left_out) > 0
+    assert [a["skipped_actions"] for a in actions] == [n * counted for n in left_out]
 
 
 # Seeds

@@ -23,7 +23,7 @@ HEADINGS = {
     "Decoded body": [schema.DECODED_BODY],
     "Transaction description": [schema.DESCRIPTION],
     "Action phase": [schema.ACTION_PHASE],
-    "Size record": [schema.SIZE],
+    "Size record": [schema.SIZE, schema.BOUNCED_SIZE],
     "Bounce phase": [schema.BOUNCE_PHASE],
     "Compute phase": [schema.COMPUTE_PHASE],
     "Credit phase": [schema.CREDIT_PHASE],

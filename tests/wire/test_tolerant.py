@@ -329,3 +329,57 @@ def test_a_message_that_is_an_empty_object_is_none_and_comes_back():
 def test_an_escaped_key_is_one_part_of_a_pointer(key):
     assert "/" not in escape(key)
     assert escape(key).replace("~1", "/").replace("~0", "~") == key
+
+
+# ── older spellings ──────────────────────────────────────────────────────────────────────────────
+
+
+def parsed_with(transaction, compute_phase):
+    """Parse a transaction with a compute phase, and return its row and the phase written back."""
+    transaction["description"]["compute_ph"] = compute_phase
+    blocks = parse_blocks({"transactions": [transaction]})
+    [row] = blocks.arrow("transactions").to_pylist()
+    for dialect in ("service", "specification"):
+        [written] = json.loads(blocks.to_json(dialect=dialect))["transactions"]
+        assert written["description"]["compute_ph"] == compute_phase
+    return row
+
+
+@pytest.mark.parametrize("reason", ["no_state", "bad_state", "no_gas", "suspended"])
+def test_a_phase_skipped_in_the_form_of_2024_is_read_and_written_back(transaction, reason):
+    row = parsed_with(transaction, {"type": "skipped", "skip_reason": reason})
+    assert row["compute_skipped"] is True
+    assert row["skipped_reason"] == reason
+
+
+def test_a_run_in_the_form_of_2024_is_not_skipped(transaction):
+    row = parsed_with(transaction, {"type": "vm", "success": True, "gas_used": "62"})
+    assert row["compute_skipped"] is False
+    assert row["compute_gas_used"] == 62
+
+
+def test_the_present_spelling_counts_where_both_are_there(transaction):
+    phase = {"skipped": False, "type": "skipped", "reason": "no_gas", "skip_reason": "no_state"}
+    with pytest.warns(TonframesWarning, match="/description/compute_ph/type"):
+        row = parsed_with(transaction, phase)
+    assert row["compute_skipped"] is False
+    assert row["skipped_reason"] == "no_gas"
+
+
+@pytest.mark.parametrize("value", ["neither", 7, ["vm"], None])
+def test_an_older_key_with_another_value_stays_in_extra_with_a_warning(transaction, value):
+    with pytest.warns(TonframesWarning, match="/description/compute_ph/type"):
+        row = parsed_with(transaction, {"type": value})
+    assert row["compute_skipped"] is None
+
+
+def test_recorded_answers_in_the_older_form_are_read(real):
+    for seqno in (21080779, 21082496):
+        document = (real / "masterchainBlockShards" / f"{seqno}.json").read_bytes()
+        with pytest.warns(
+            TonframesWarning, match=r"^the schema has no place for \S*credit "
+        ) as caught:
+            blocks = parse_blocks(document)
+        assert len(caught) == 1
+        assert blocks.transactions.compute_skipped.tolist() == [False]
+        assert said(schema.BLOCKS_ANSWER, blocks.to_json()) == said(schema.BLOCKS_ANSWER, document)

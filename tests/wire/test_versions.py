@@ -13,6 +13,7 @@ from tonframes.wire import codec, schema, versions
 from tonframes.wire.extra import dump as dump_extra
 from tonframes.wire.extra import load
 from tonframes.wire.kinds import BOOL, DIGITS, INT, OBJECT, TEXT
+from tonframes.wire.older import Older
 from tonframes.wire.record import Column, Derived, Field, Loose, Part, Record, Table
 from tonframes.wire.tables import fit
 from tonframes.wire.tolerant import TolerantReader
@@ -148,6 +149,39 @@ def test_a_table_without_extra_has_nulls_in_columns_that_came_later():
     found = versions.upgrade(table, older, 1, table.schema.names)
     assert found["fee"].to_pylist() == [None]
     assert found["kind"].to_pylist() == ["plain"]
+
+
+def test_a_spelling_that_a_later_version_reads_is_read_from_extra():
+    old_fields = (Field("skipped", BOOL, "", "Skipped."), Field("why", TEXT, "", "Why."))
+    new_fields = (
+        replace(old_fields[0], older=Older("type", {"skipped": True, "vm": False}, since=2)),
+        replace(old_fields[1], older=Older("because", since=2)),
+    )
+    old, new = (
+        Table(
+            "rows",
+            Record("Row", "", (Part("phase", Record("Phase", "", fields), "", "has_phase"),)),
+            keys=(),
+            order=(),
+            after=(EXTRA,),
+        )
+        for fields in (old_fields, new_fields)
+    )
+    phases = [
+        {"type": "skipped", "because": "no_gas"},
+        {"type": "vm"},
+        {"skipped": False, "why": "now", "type": "odd"},
+        {"type": "odd"},
+        {},
+    ]
+    rows = decoded(old, [{"phase": phase} for phase in phases])
+    assert rows["skipped"].to_pylist() == [None, None, False, None, None]
+    assert versions.needed(new, 1, ["skipped"]) == ["skipped", "extra"]
+    assert versions.needed(new, 2, ["skipped"]) == ["skipped"]
+    found = versions.upgrade(new, rows, 1, new.schema.names)
+    assert found["skipped"].to_pylist() == [True, False, False, None, None]
+    assert found["why"].to_pylist() == ["no_gas", None, "now", None, None]
+    assert found["extra"].equals(rows["extra"])
 
 
 # ── the schema itself ────────────────────────────────────────────────────────────────────────────

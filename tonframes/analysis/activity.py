@@ -116,7 +116,7 @@ def activity(
     >>> hours = activity(blocks)
     >>> hours[["transactions", "accounts", "internal", "value"]]
        transactions  accounts  internal                value
-    0          3000       516      1792  2000000433570911660
+    0          3000       493      1862  2000000397546262824
     """
     messages = intake.paired("activity", transactions, messages)
     rows, keys = take_grouped(
@@ -223,7 +223,7 @@ def flows(
     >>> from tonframes import read_blocks, sample
     >>> pairs = flows(read_blocks(sample()))
     >>> pairs[["messages", "value", "bounced"]].iloc[:2].values.tolist()
-    [[2, 2000000000000000002, 0], [2, 1838968617, 0]]
+    [[2, 2000000000000000002, 0], [3, 1896469815, 0]]
     """
     keys = keys_of("flows", by)
     if wrong := next((key for key in keys if key in _NO_KEYS), None):

@@ -13,7 +13,7 @@ from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.expressions import first_match, one_if
 from tonframes.analysis.fees import BREAKDOWN, taken_apart
 from tonframes.bodies import import_fees
-from tonframes.network.pricing import checked_prices
+from tonframes.network.pricing import checked_prices, possible_prices
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -75,7 +75,8 @@ def check_fees(
     messages
         The messages of the same transactions, a frame of pandas, polars or pyarrow with the column
         body or body_boc. With them, and with the extra `boc`, the fee for importing an external
-        message is computed from the message and compared.
+        message is computed from the message, at the prices in force at its time, and compared.
+        Between two rows of the price history, the fee may be that of either row.
     prices
         The price history. None means `tonframes.network.prices.PRICES`, the history of mainnet.
         Pass your own if the network is not mainnet, or if the prices have changed.
@@ -104,7 +105,7 @@ def check_fees(
     >>> from tonframes import read_blocks, sample
     >>> transactions = read_blocks(sample()).transactions
     >>> check_fees(transactions)["verdict"].value_counts().to_dict()
-    {'ok': 2152, 'unknown': 848}
+    {'ok': 2222, 'unknown': 778}
     """
     history = checked_prices(prices)
     messages = intake.paired("check_fees", transactions, messages)
@@ -129,16 +130,18 @@ def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
     # No message has a negative fee.
     off = nw.when(nw.col("fee") < 0).then(nw.col("fee")).otherwise(off)
     known = known | (nw.col("fee") < 0).fill_null(value=False)
+    missing = (
+        "the body of the message, or a price in force at its time, is missing"
+        if imports
+        else "no field has the fee for importing the message"
+    )
     return (
         _judged(rows, off, known)
         .with_columns(
             why=first_match(
                 (nw.col("verdict") == "violated", nw.lit("the parts do not add up to total_fees")),
                 (~nw.col("complete"), nw.lit("phases are missing")),
-                (
-                    nw.col("verdict") == "unknown",
-                    nw.lit("no field has the fee for importing the message"),
-                ),
+                (nw.col("verdict") == "unknown", nw.lit(missing)),
             )
         )
         .select(results.CHECK_FEES.names())
@@ -154,7 +157,7 @@ def _judged(rows: Frame, off: nw.Expr, known: nw.Expr) -> Frame:
 
 
 def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
-    """Compute the import fee of each external message: the possible fee nearest to the fee paid."""
+    """Compute the import fee of each external message, at the prices in force at its time."""
     here = set(intake.columns_of(messages, "check_fees", MESSAGES))
     body, init = (
         ("body_boc", "init_state_boc") if "body_boc" in here else ("body", "init_state_body")
@@ -178,14 +181,19 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
             (nw.col("direction") == "in") & nw.col("source").is_null() & nw.col("value").is_null()
         )
         .join(
-            rows.select("hash", "block_workchain", paid=nw.col("import")),
+            rows.select("hash", "now", "block_workchain", paid=nw.col("import")),
             left_on="tx_hash",
             right_on="hash",
         )
         .collect()
     )
     expected = [
-        _nearest(row[body], row[init], row["block_workchain"], row["paid"], prices)
+        _nearest(
+            row[body],
+            row[init],
+            row["paid"],
+            possible_prices(row["now"], workchain=row["block_workchain"], prices=prices),
+        )
         for row in external.iter_rows(named=True)
     ]
     return engines.made_of(
@@ -199,22 +207,23 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
     )
 
 
-def _nearest(
-    body: object, init: object, workchain: int, paid: int | None, prices: Sequence[Prices]
-) -> int | None:
+def _nearest(body: object, init: object, paid: int | None, prices: Iterable[Prices]) -> int | None:
+    """Return the possible fee nearest to the fee paid; None if there is none.
+
+    A message can be written as cells in several ways, so it has several possible fees.
+    """
     if not isinstance(body, str | bytes) or paid is None:
         return None
     possible: set[int] = set()
     for row in prices:
-        if row.workchain == workchain:
-            with suppress(ValueError):  # not a bag of cells
-                possible |= import_fees(
-                    body,
-                    init if isinstance(init, str | bytes) else None,
-                    lump_price=row.lump_price,
-                    bit_price=row.bit_price,
-                    cell_price=row.cell_price,
-                )
+        with suppress(ValueError):  # not a bag of cells
+            possible |= import_fees(
+                body,
+                init if isinstance(init, str | bytes) else None,
+                lump_price=row.lump_price,
+                bit_price=row.bit_price,
+                cell_price=row.cell_price,
+            )
     return min(possible, key=lambda fee: abs(fee - paid), default=None)
 
 

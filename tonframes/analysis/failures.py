@@ -10,7 +10,7 @@ import narwhals as nw
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.expressions import first_match, one_if
 from tonframes.analysis.grouping import keys_of, take_grouped
-from tonframes.analysis.phases import is_deposit
+from tonframes.analysis.phases import is_deposit, is_dust
 from tonframes.network import exit_codes, result_codes
 from tonframes.wire.schema import TRANSACTIONS
 
@@ -28,8 +28,10 @@ FAILURES = (
     "account",
     "lt",
     "now",
+    "descr",
     "aborted",
     "orig_status",
+    "credit_first",
     "total_fees",
     "storage_fees_collected",
     "credit_due_fees_collected",
@@ -38,11 +40,15 @@ FAILURES = (
     "skipped_reason",
     "compute_success",
     "compute_exit_code",
+    "compute_gas_credit",
     "action_success",
     "action_result_code",
     "action_result_arg",
     "action_no_funds",
+    "action_tot_actions",
+    "action_spec_actions",
     "action_skipped_actions",
+    "action_msgs_created",
     "bounce",
     "bounce_fwd_fees",
 )
@@ -51,7 +57,12 @@ FAILURES = (
 OWN = ("phase", "code", "name", "meaning", "bounce")
 
 SKIPPED, COMPUTE, ACTION = "skipped", "compute", "action"
-COMMITTED, IGNORED, DEPOSIT = "committed", "ignored", "deposit"
+COMMITTED, IGNORED, DEPOSIT, DUST = "committed", "ignored", "deposit", "dust"
+
+# Phases that are not failures: nothing was called.
+_NO_CALL = (DEPOSIT, DUST)
+# Phases in which the account should keep the value of the message.
+_SETTLED = (COMMITTED, IGNORED, *_NO_CALL)
 
 _AMOUNTS = ("cost", "stuck")
 
@@ -85,9 +96,14 @@ def failures(transactions: AnyFrame) -> AnyFrame:
       - ignored: the run succeeded, but messages that could not be sent were left out, because the
         contract sent them with mode +2. Wallets use this mode. A payment of more than the balance
         of a wallet ends like this. The network counts it as a success, and does not record the
-        reason.
+        reason. Since global version 8 (August 2024) it counts such messages in
+        `action_skipped_actions`. Older transactions show them by an `action_tot_actions` of more
+        than `action_spec_actions` plus `action_msgs_created`.
       - deposit: coins came to an address without a contract, in a message that cannot bounce. The
         network calls this `aborted`, because there was no code to run. Nothing has failed.
+      - dust: a message that cannot bounce bought no gas, so the contract was not run. These are
+        spam and notifications, with a value of mostly 1 nanoton. The network calls this `aborted`.
+        Nothing has failed.
       - null: aborted, but the phases that show the reason are missing.
     - code: exit code or result code. The same number has different meanings in the two.
     - name, meaning: name and meaning of the code or reason (`tonframes.network.exit_codes` and
@@ -100,8 +116,9 @@ def failures(transactions: AnyFrame) -> AnyFrame:
       fees of other messages are not included; only committed and ignored have any (`fee_summary`).
     - stuck: nanoton that came with the message and stayed with the account although the call
       failed: the credit minus the fees of this transaction, except rent. It is 0 after a bounce; 0
-      for committed, ignored and deposit, where the account should keep the value; and 0 for
-      external messages, which carry no value.
+      for committed, ignored, deposit and dust, where the account should keep the value; and 0 for
+      external messages, which carry no value. It is null if the credit phase is missing, as in
+      answers of 2023.
 
     Notes
     -----
@@ -110,19 +127,28 @@ def failures(transactions: AnyFrame) -> AnyFrame:
     balance changes by the credit minus `total_fees`, and `stuck` is its growth without rent. Rent
     that the account owed may have been paid from it.
 
-    A value of one nanoton, as in notifications and advertisements, buys no gas. On most wallets
-    such a message ends as skipped with no_gas, without a bounce, as its sender expects.
+    Dust is ``skipped_reason == "no_gas"`` with `credit_first`, which means that the message cannot
+    bounce, and without a bounce. The amount is not part of this rule, so a payment that was used up
+    by the rent that the account owed is dust as well. A message that can bounce and buys no gas is
+    a failure: skipped.
 
     Examples
     --------
     >>> from tonframes import read_blocks, sample
     >>> failed = failures(read_blocks(sample()))
     >>> failed.phase.value_counts().sort_index().to_dict()
-    {'action': 21, 'committed': 2, 'compute': 42, 'deposit': 3, 'ignored': 4, 'skipped': 163}
+    {'action': 17, 'committed': 5, 'compute': 40, 'deposit': 3, 'dust': 349, 'ignored': 6,
+     'skipped': 17}
     """
-    rows = intake.take(transactions, "failures", TRANSACTIONS, FAILURES)
+    rows = intake.take(transactions, "failures", TRANSACTIONS, _needs(transactions, "failures"))
     rows = engines.by_row(rows, _explained).filter(nw.col("listed"))
     return intake.give(engines.by_row(rows, _shown), transactions)
+
+
+def _needs(transactions: object, helper: str) -> list[str]:
+    """List the columns to read. The public lake has no has_credit."""
+    here = intake.columns_of(transactions, helper, TRANSACTIONS)
+    return [*FAILURES, *(name for name in ("has_credit",) if name in here)]
 
 
 def _shown(rows: Frame) -> Frame:
@@ -147,27 +173,45 @@ def _explained(rows: Frame) -> Frame:
         listed=nw.col("aborted").fill_null(value=False) | ~phase.is_null(),
         code=nw.when(phase == ACTION).then(nw.col("action_result_code")).otherwise(exit_code),
         cost=nw.col("total_fees") + nw.col("bounce_fwd_fees").fill_null(0),
-        kept=nw.col("credit").fill_null(0) - (nw.col("total_fees") - debt),
-        settled=(nw.col("bounce") == "ok") | phase.is_in([COMMITTED, IGNORED, DEPOSIT]),
+        kept=_credit(rows) - (nw.col("total_fees") - debt),
+        settled=(nw.col("bounce") == "ok") | phase.is_in(_SETTLED),
+        called=~phase.is_in(_NO_CALL).fill_null(value=False),
     )
     # The account itself may pay for gas. For external messages it always does.
     nothing = nw.col("settled").fill_null(value=False) | (nw.col("kept") < 0)
     return rows.with_columns(
-        failed=nw.col("listed") & (phase != DEPOSIT).fill_null(value=True),
+        failed=nw.col("listed") & nw.col("called"),
         stuck=nw.when(nothing.fill_null(value=False)).then(nw.lit(0)).otherwise(nw.col("kept")),
     )
+
+
+def _credit(rows: Frame) -> nw.Expr:
+    """Return what the message brought; null if it is unknown.
+
+    External messages and ticks bring nothing: what answers of 2024 show as the credit of external
+    messages is a random number. In a credit phase, a credit of 0 may be omitted. But answers of
+    2023 have no credit phase, although internal messages did bring value.
+    """
+    credit = nw.col("credit")
+    nothing = (nw.col("compute_gas_credit") > 0) | (nw.col("descr") == "tick_tock")
+    if "has_credit" in rows.collect_schema().names():
+        nothing |= credit.is_null() & nw.col("has_credit")
+    return nw.when(nothing.fill_null(value=False)).then(nw.lit(0)).otherwise(credit)
 
 
 def _phase() -> nw.Expr:
     """Return the name of what happened: the first condition that holds decides."""
     exit_code = nw.col("compute_exit_code")
+    done = nw.col("action_spec_actions") + nw.col("action_msgs_created")
+    left_out = nw.col("action_success") & (nw.col("action_tot_actions") > done)
     conditions = {
         DEPOSIT: is_deposit(),
+        DUST: is_dust(),
         SKIPPED: nw.col("compute_skipped"),
         COMPUTE: ~nw.col("compute_success"),
         ACTION: ~nw.col("action_success"),
         COMMITTED: nw.col("compute_success") & (exit_code != 0) & (exit_code != 1),
-        IGNORED: nw.col("action_skipped_actions") > 0,
+        IGNORED: (nw.col("action_skipped_actions") > 0) | left_out,
     }
     return first_match(*((holds, nw.lit(name)) for name, holds in conditions.items()))
 
@@ -176,7 +220,7 @@ def _named(rows: Frame) -> Frame:
     """Add `name` and `meaning`: each phase has its own table of codes."""
     phase, code, reason = nw.col("phase"), nw.col("code"), nw.col("skipped_reason")
     ran, acted = phase.is_in([COMPUTE, COMMITTED]), phase == ACTION
-    skipped, ignored = phase.is_in([SKIPPED, DEPOSIT]), phase == IGNORED
+    skipped, ignored = phase.is_in([SKIPPED, *_NO_CALL]), phase == IGNORED
     own = ran & (exit_codes.exit_code_names(code) == exit_codes.CONTRACT_DEFINED_NAME)
     of_exits = {number: row.meaning for number, row in exit_codes.EXIT_CODES.items()}
     of_results = {number: row.meaning for number, row in result_codes.RESULT_CODES.items()}
@@ -222,7 +266,7 @@ def failure_summary(
 ) -> AnyFrame:
     """Count the failures in groups of transactions, and add up their cost and the stuck value.
 
-    Deposits are not failures and are left out: `failures` lists them.
+    Deposits and dust are not failures and are left out: `failures` lists them.
 
     Parameters
     ----------
@@ -246,9 +290,12 @@ def failure_summary(
     - rate: share of the transactions that failed in this way, 0 to 1. It refers to all transactions
       with the same values in those columns of `by` that are not columns of `failures`: with
       ``by=["opcode", "phase"]``, to all transactions with the same opcode.
+    - call_rate: the same share of the calls, which are the transactions without deposits and dust.
+      Spam does not change this rate.
     - accounts: number of different accounts that failed in this way.
     - cost: nanoton, the sum of `cost` of `failures`.
-    - stuck: nanoton, the sum of `stuck` of `failures`.
+    - stuck: nanoton, the sum of `stuck` of `failures`, where it is known.
+    - stuck_unknown: number of failures whose `stuck` is unknown.
 
     Raises
     ------
@@ -261,8 +308,8 @@ def failure_summary(
     >>> from tonframes import read_blocks, sample
     >>> summary = failure_summary(read_blocks(sample()))
     >>> summary[["phase", "code", "name", "failures", "accounts"]].head(3).values.tolist()
-    [['skipped', <NA>, 'no_gas', 148, 108], ['action', 37, 'not enough TON', 9, 5],
-     ['skipped', <NA>, 'no_state', 9, 9]]
+    [['skipped', <NA>, 'no_state', 9, 9], ['action', 37, 'not enough TON', 7, 5],
+     ['compute', 9, 'cell underflow', 6, 2]]
     """
     messages = intake.paired("failure_summary", transactions, messages)
     keys = keys_of("failure_summary", by)
@@ -272,13 +319,25 @@ def failure_summary(
     others = [key for key in keys if key not in OWN]
     result = results.FAILURE_SUMMARY
     rows, _ = take_grouped(
-        "failure_summary", transactions, messages, FAILURES, others, figures=result.figures
+        "failure_summary",
+        transactions,
+        messages,
+        _needs(transactions, "failure_summary"),
+        others,
+        figures=result.figures,
     )
     rows = engines.by_row(rows, _explained)
     rows = engines.by_row(rows, partial(_grouped, others=others))
     grouping = [*others, "failed", *(key for key in OWN if key in keys)]
-    groups = sums.add_up(rows, grouping, amounts=_AMOUNTS, rows_as="failures", accounts=True)
-    groups = engines.by_group(groups, others, partial(_with_rate, others=others))
+    groups = sums.add_up(
+        rows,
+        grouping,
+        sums=["calls", "stuck_unknown"],
+        amounts=_AMOUNTS,
+        rows_as="failures",
+        accounts=True,
+    )
+    groups = engines.by_group(groups, others, partial(_with_rates, others=others))
     groups = groups.filter(nw.col("failed") == 1)
     groups = sums.whole(groups, _AMOUNTS, helper="failure_summary", keys=keys, wide=wide)
     groups = engines.largest_first(groups.select(result.names(keys)), "failures", keys)
@@ -292,12 +351,19 @@ def _grouped(rows: Frame, others: Sequence[str]) -> Frame:
     return _named(rows).select(
         *others,
         *(nw.when(failed).then(nw.col(name)).alias(name) for name in own),
-        *_AMOUNTS,
+        "cost",
+        nw.col("stuck").fill_null(0),
+        one_if(failed & nw.col("stuck").is_null()).alias("stuck_unknown"),
+        one_if(nw.col("called")).alias("calls"),
         one_if(failed).alias("failed"),
     )
 
 
-def _with_rate(groups: Frame, others: Sequence[str]) -> Frame:
-    count = nw.col("failures")
-    total = count.sum().over(*others) if others else count.sum()
-    return groups.with_columns(rate=count / total)
+def _with_rates(groups: Frame, others: Sequence[str]) -> Frame:
+    count, calls = nw.col("failures"), nw.col("calls")
+    all_rows, all_calls = (
+        column.sum().over(*others) if others else column.sum() for column in (count, calls)
+    )
+    return groups.with_columns(
+        rate=count / all_rows, call_rate=count / nw.when(all_calls > 0).then(all_calls)
+    )

@@ -97,7 +97,8 @@ def gas_summary(
     0 for an external message. A contract that accepts the message raises the limit to what its
     balance buys, at most to the network's limit. No field records that.
 
-    Prices were cut in April 2024 and in April 2026. Across these dates, compare gas and not fees.
+    Prices were cut in April 2024, and in April or May 2026. Across these dates, compare gas and not
+    fees.
 
     Examples
     --------
@@ -107,9 +108,9 @@ def gas_summary(
     >>> shown = summary[["opcode", "calls", "gas_median", "gas_max", "gas_fees"]]
     >>> print(shown.head(3).to_string(index=False))
         opcode  calls  gas_median  gas_max  gas_fees
-    1511506142     50        1433  1000000 203415325
-     395134233    237        8405     8405 131692359
-     260734629    241        6935     6935 109425895
+    1511506142     44         737  1000000 136269781
+     395134233    221        8405     8405 122727015
+    1936287598    295        4939     9958 109007660
     """
     messages = intake.paired("gas_summary", transactions, messages)
     result = results.GAS_SUMMARY
@@ -243,7 +244,8 @@ def gas_outliers(
     >>> from tonframes import read_blocks, sample
     >>> far = gas_outliers(read_blocks(sample()), factor=1.5)
     >>> far[["gas_used", "gas_median", "calls"]].drop_duplicates().to_dict("records")
-    [{'gas_used': 5234, 'gas_median': 3308, 'calls': 795}]
+    [{'gas_used': 9958, 'gas_median': 4939, 'calls': 277},
+     {'gas_used': 5234, 'gas_median': 3308, 'calls': 447}]
     """
     if isinstance(factor, bool) or not isinstance(factor, int | float):
         raise TypeError(f"factor is a number, not {shorten(factor)}")

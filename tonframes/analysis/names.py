@@ -1,4 +1,4 @@
-"""Names for addresses, from the address book and the metadata of the service."""
+"""Names for addresses, from the address book and the metadata of the service, and for contracts."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import msgspec
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
+from tonframes.network.contracts import code_names
 from tonframes.wire.kinds import REFUSALS
 from tonframes.wire.schema import ADDRESS_BOOK, METADATA
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from tonframes.analysis.engines import AnyFrame, Frame
     from tonframes.wire.record import Table
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 #: The columns of our tables that hold addresses.
 COLUMNS = ("account", "source", "destination", "address")
+#: The columns of our tables that hold code hashes.
+CODE_HASHES = ("code_hash", "account_state_code_hash_before", "account_state_code_hash_after")
 
 _HELPER, _KEY = "with_names", "address of the entry"
 
@@ -31,9 +34,9 @@ def with_names(
     address_book: object,
     metadata: object | None = None,
     *,
-    columns: Sequence[str] = COLUMNS,
+    columns: Sequence[str] = (*COLUMNS, *CODE_HASHES),
 ) -> AnyFrame:
-    """Add names to addresses.
+    """Add names to addresses and code hashes.
 
     Owners choose names themselves. Anyone can register a domain that looks like another one, or
     call a token USD₮: compare addresses, never names. Names are returned unchanged;
@@ -42,7 +45,8 @@ def with_names(
     Parameters
     ----------
     frame
-        A frame of any engine with raw addresses, as in the tables of `Blocks` and `Accounts`.
+        A frame of any engine with raw addresses or code hashes, as in the tables of `Blocks` and
+        `Accounts`.
     address_book
         The address book of these addresses: a frame of the same engine. If an address has several
         entries, the newest one (`fetched_at`) is used.
@@ -50,15 +54,18 @@ def with_names(
         The table `metadata` of `Accounts`, a frame of any engine. It has a row for each token and
         is read into memory.
     columns
-        Columns of addresses. Columns that the frame does not have are ignored.
+        Columns of addresses, and of code hashes: `code_hash`, `account_state_code_hash_before` and
+        `account_state_code_hash_after`. Columns that the frame does not have are ignored.
 
     Returns
     -------
     A frame of the same engine with the same rows. Their order stays the same if the engine keeps
-    one, and on pandas the index as well. After each column found, there are two more:
+    one, and on pandas the index as well. After each column found, there are:
 
     - <column>_name: symbol or, without one, name of the token; or else the domain; or else null.
-    - <column>_friendly: the user-friendly form in the address book.
+      Of a column of code hashes, the name of the contract, as `code_name` gives it.
+    - <column>_friendly: the user-friendly form in the address book. Columns of code hashes have
+      none.
 
     Raises
     ------
@@ -83,8 +90,7 @@ def with_names(
     tokens = {} if metadata is None else _tokens(metadata)
     order = list(rows.collect_schema())
     for column in found:
-        joined = partial(_joined, column=column, book=book, tokens=tokens)
-        rows = engines.beside(rows, column, joined, _added(column))
+        rows = engines.beside(rows, column, _step(column, book, tokens), _added(column))
         place = order.index(column) + 1
         order[place:place] = _added(column)
     native: AnyFrame = rows.select(order).to_native()
@@ -97,7 +103,9 @@ def _checked(frame: object, columns: Sequence[str]) -> tuple[Rows, list[str]]:
         raise TypeError("columns is a list of names: put a single one into a list")
     rows = nw.from_native(frame, pass_through=True)
     if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
-        raise TypeError(f"{_HELPER} takes a frame with addresses, not {type(frame).__name__}")
+        raise TypeError(
+            f"{_HELPER} takes a frame with addresses or code hashes, not {type(frame).__name__}"
+        )
     names = rows.collect_schema().names()
     found = [column for column in dict.fromkeys(columns) if column in names]
     if not found:
@@ -110,8 +118,19 @@ def _checked(frame: object, columns: Sequence[str]) -> tuple[Rows, list[str]]:
     return rows, found
 
 
-def _added(column: str) -> tuple[str, str]:
-    return f"{column}_name", f"{column}_friendly"
+def _added(column: str) -> tuple[str, ...]:
+    name = f"{column}_name"
+    return (name,) if column in CODE_HASHES else (name, f"{column}_friendly")
+
+
+def _step(column: str, book: Frame, tokens: dict[str, str]) -> Callable[[Frame], Frame]:
+    if column in CODE_HASHES:
+        return partial(_with_contract, column=column)
+    return partial(_joined, column=column, book=book, tokens=tokens)
+
+
+def _with_contract(rows: Frame, column: str) -> Frame:
+    return rows.with_columns(code_names(nw.col(column)).alias(f"{column}_name"))
 
 
 def _newest(frame: object, table: Table, columns: list[str]) -> Frame:

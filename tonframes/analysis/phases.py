@@ -35,6 +35,17 @@ def is_deposit() -> nw.Expr:
     return (nw.col("compute_skipped") & nobody & nw.col("bounce").is_null()).fill_null(value=False)
 
 
+def is_dust() -> nw.Expr:
+    """Return whether a message that cannot bounce brought too little to run the contract.
+
+    Such messages are spam and notifications. The network calls their transactions `aborted`,
+    because it could not buy gas. Reads compute_skipped, skipped_reason, credit_first (the message
+    cannot bounce) and bounce.
+    """
+    poor = (nw.col("skipped_reason") == "no_gas") & nw.col("credit_first")
+    return (nw.col("compute_skipped") & poor & nw.col("bounce").is_null()).fill_null(value=False)
+
+
 def is_exchanged() -> nw.Expr:
     """Return whether a service has exchanged gas and its fees (see `undo_gas_exchange`)."""
     free = (nw.col("block_workchain") == -1) & (nw.col("compute_gas_used") == 0)

@@ -113,7 +113,7 @@ FAILURES = Result("failures", "One row per transaction that failed, or may look 
     _ACCOUNT,
     _LT,
     _NOW,
-    Column("phase",      TEXT, "",        "skipped, compute, action, committed, ignored or deposit."),
+    Column("phase",      TEXT, "",        "skipped, compute, action, committed, ignored, deposit or dust."),
     Column("code",       INT,  "",        "Exit code; in phase action, result code."),
     Column("name",       TEXT, "",        "Name of the code or reason."),
     Column("meaning",    TEXT, "",        "Meaning of the code or reason."),
@@ -126,11 +126,13 @@ FAILURES = Result("failures", "One row per transaction that failed, or may look 
 
 FAILURE_SUMMARY = Result("failure_summary", "One row per group with failures. The most failures come first.", (
     BY,
-    Column("failures", INT,   "",        "Number of failed transactions."),
-    Column("rate",     FLOAT, "",        "Share of the transactions that failed in this way, 0 to 1."),
-    Column("accounts", INT,   "",        "Number of different accounts that failed in this way."),
-    Column("cost",     INT,   "nanoton", "Sum of `cost` of `failures`."),
-    Column("stuck",    INT,   "nanoton", "Sum of `stuck` of `failures`."),
+    Column("failures",      INT,   "",        "Number of failed transactions."),
+    Column("rate",          FLOAT, "",        "Share of the transactions that failed in this way, 0 to 1."),
+    Column("call_rate",     FLOAT, "",        "The same share of the transactions without deposits and dust."),
+    Column("accounts",      INT,   "",        "Number of different accounts that failed in this way."),
+    Column("cost",          INT,   "nanoton", "Sum of `cost` of `failures`."),
+    Column("stuck",         INT,   "nanoton", "Sum of `stuck` of `failures`, where it is known."),
+    Column("stuck_unknown", INT,   "",        "Number of failures whose `stuck` is unknown."),
 ))
 
 # ── traces, activity, storage ────────────────────────────────────────────────────────────────────
@@ -143,7 +145,7 @@ TRACE_COSTS = Result("trace_costs", "One row per trace: what it cost. The larges
     _TRANSACTIONS,
     _ACCOUNTS,
     Column("depth",      INT,  "",        "Number of transactions in the longest chain."),
-    Column("failures",   INT,  "",        "Number of aborted transactions, without deposits."),
+    Column("failures",   INT,  "",        "Number of aborted transactions, without deposits and dust."),
     Column("total_fees", INT,  "nanoton", "What validators collected in these transactions."),
     Column("fwd_fees",   INT,  "nanoton", "Part of the forwarding fees that travels with the messages sent."),
     Column("cost",       INT,  "nanoton", "`total_fees` plus `fwd_fees`: what the accounts paid."),
@@ -192,9 +194,9 @@ STORAGE_RATES = Result("storage_rates", "One row per account: its rent. The larg
 
 DECODE_BODIES = Result("decode_bodies", "One row per message: the content of its body.", bodies.RESULT)
 
-WITH_NAMES = Result("with_names", "The rows of the frame, with two more columns after each column of addresses.", (
-    Column("<column>_name",     TEXT, "", "Symbol or name of the token, or else the domain."),
-    Column("<column>_friendly", TEXT, "", "User-friendly form of the address."),
+WITH_NAMES = Result("with_names", "The rows of the frame, with names after each column of addresses or code hashes.", (
+    Column("<column>_name",     TEXT, "", "Symbol or name of the token, or else the domain; of a code hash, the name of the contract."),
+    Column("<column>_friendly", TEXT, "", "User-friendly form of the address; only of addresses."),
 ))
 
 RESULTS = {result.name: result for result in (

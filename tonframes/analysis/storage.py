@@ -113,9 +113,9 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     >>> from tonframes import read_blocks, sample
     >>> rates = storage_rates(read_blocks(sample()))
     >>> rates[["intervals", "collected", "seconds", "rent_per_day", "steady"]].head(2)
-       intervals  collected  seconds     rent_per_day  steady
-    0          1      26288      167  13600498.203593    True
-    1         41         41      205          17280.0    True
+       intervals  collected  seconds  rent_per_day  steady
+    0          2      14168       90    13601280.0    True
+    1          1          1        6       14400.0    True
     """
     rows = intake.take(transactions, "storage_rates", TRANSACTIONS, RENT)
     before = rows.select("hash", since="now", owed="storage_fees_due")

@@ -8,7 +8,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.expressions import one_if
-from tonframes.analysis.phases import is_deposit
+from tonframes.analysis.phases import is_deposit, is_dust
 from tonframes.analysis.trees import depths
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
@@ -27,6 +27,7 @@ TRACES = (
     "total_fees",
     "aborted",
     "orig_status",
+    "credit_first",
     "compute_skipped",
     "skipped_reason",
     "bounce",
@@ -85,8 +86,8 @@ def trace_costs(
       about the part in the frames. Usually an end of the range cuts the trace.
     - transactions, accounts: number of transactions, and of different accounts.
     - depth: number of transactions in the longest chain, from the first one; at least 1.
-    - failures: number of aborted transactions, without deposits: those that `failures` does not
-      list as deposit, committed or ignored.
+    - failures: number of aborted transactions, without deposits and dust: those that `failures`
+      does not list as deposit, dust, committed or ignored.
     - total_fees: what validators collected in these transactions.
     - fwd_fees: the part of the forwarding fees that travels with the messages sent. Each message
       counts once, where it is sent.
@@ -120,8 +121,8 @@ def trace_costs(
     >>> traces = trace_costs(blocks)
     >>> traces[["complete", "transactions", "depth", "cost", "attached"]].head(2)
        complete  transactions  depth       cost    attached
-    0      True             2      2  341082023  1000000000
-    1      True             2      2  208936059  1000000000
+    0      True             2      2  449153659  1000000000
+    1      True             2      2  385969650  1000000000
     """
     messages = intake.paired("trace_costs", transactions, messages)
     rows = intake.take(transactions, "trace_costs", TRANSACTIONS, TRACES)
@@ -158,7 +159,7 @@ def _transactions(rows: Frame) -> Frame:
 
 
 def _with_failures(rows: Frame) -> Frame:
-    return rows.with_columns(failures=one_if(nw.col("aborted") & ~is_deposit()))
+    return rows.with_columns(failures=one_if(nw.col("aborted") & ~is_deposit() & ~is_dust()))
 
 
 def _links(come: Frame, sent: Frame) -> Frame:

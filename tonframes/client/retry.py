@@ -7,13 +7,13 @@ the content and the caller's `parse`) and sends it again while that can help:
 ===================================================  =============================================
 answer                                               action
 ===================================================  =============================================
-none, or a part of one; 408, 425, 429, 5xx; 422      repeat until the deadline
-with a text about the database; 200 with HTML or
-without content
+none, a part of one, or more than one; 304, 408,     repeat until the deadline
+425, 429, 5xx; 422 with a text about the database;
+200 with HTML or without content
 200 that `parse` refuses; other 2xx; a 404 that the  repeat, at most `DOUBTS` attempts
 service did not write
 404 that it wrote: nothing there, or not yet         raise an error, `status` 404, `retryable`
-3xx; other 4xx; 5xx with a text about the            raise an error
+other 3xx and 4xx; 5xx with a text about the         raise an error
 arguments; an answer that is too large
 ===================================================  =============================================
 """
@@ -293,6 +293,7 @@ class Retry:
             try:
                 return parse(answer.content)
             except TonframesError as error:
+                answer.refuse()
                 return Failure(Verdict.DOUBTFUL, str(error), answer.status, cause=error)
             except deadline.LateError:
                 return Failure(Verdict.SLOW, "reading the answer took too long", answer.status)

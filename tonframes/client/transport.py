@@ -11,7 +11,9 @@ import io
 import os
 import re
 import socket
+import ssl
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -134,20 +136,28 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer, decompressed."""
+    """An HTTP answer, decompressed.
+
+    Attributes
+    ----------
+    refuse
+        Closes the connection. If the answer is not one to the request, neither are those that
+        follow it on the same connection.
+    """
 
     status: int
     headers: Mapping[str, str]
     content: bytes = field(repr=False)
+    refuse: Callable[[], None] = field(default=lambda: None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """What an exchange is bound by, and the key that is sent in a header.
+@dataclass(slots=True)
+class _Exchange:
+    """What an exchange is bound by, the key that is sent in a header, and what came of it.
 
     `ends` is when it must end, `silence` how long it may pause, `largest` how large the content may
     be, compressed or not, and `stopped` whether the client was closed. `sent` is called when the
-    request was written to the socket.
+    request was written to the socket. `left_over` is what came on the connection after the answer.
     """
 
     ends: float
@@ -156,9 +166,17 @@ class _Bounds:
     stopped: Callable[[], bool]
     key: Key | None
     sent: Callable[[], None]
+    socket: socket.socket | None = None
+    left_over: bytes = b""
+
+    def break_off(self) -> None:
+        """Make the connection useless, so that the next request opens another."""
+        if self.socket is not None:
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_RDWR)
 
 
-_bounds: ContextVar[_Bounds] = ContextVar("bounds of the current exchange of this thread")
+_exchange: ContextVar[_Exchange] = ContextVar("current exchange of this thread")
 
 
 class _BoundedSocket(io.RawIOBase):
@@ -174,32 +192,63 @@ class _BoundedSocket(io.RawIOBase):
         self._socket = sock
         self._came = 0
         self._file = file  # keeps the socket open until this file is closed
+        self.waits = True
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        bounds = _bounds.get()
-        silent_at = time.monotonic() + bounds.silence
+        exchange = _exchange.get()
+        exchange.socket = self._socket
+        if not self.waits:
+            return self._waiting_into(buffer)
+        silent_at = time.monotonic() + exchange.silence
         while True:
             now = time.monotonic()
-            if bounds.stopped():
+            if exchange.stopped():
                 raise ConnectionAbortedError("the client was closed")
-            if now >= bounds.ends:
+            if now >= exchange.ends:
                 raise LateError("the answer took too long")
             if now >= silent_at:
-                raise LateError(f"nothing came for {bounds.silence:g} s")
-            self._socket.settimeout(min(SLICE, bounds.ends - now, silent_at - now))
+                raise LateError(f"nothing came for {exchange.silence:g} s")
+            self._socket.settimeout(min(SLICE, exchange.ends - now, silent_at - now))
             try:
                 count = self._socket.recv_into(buffer)
             except TimeoutError:
                 continue
             self._came += count
-            check_size(self._came - LARGEST_FRAME, bounds.largest)
+            check_size(self._came - LARGEST_FRAME, exchange.largest)
             return count
+
+    def _waiting_into(self, buffer: WriteableBuffer) -> int:
+        """Read what has arrived, and 0 bytes if nothing has."""
+        timeout = self._socket.gettimeout()
+        try:
+            self._socket.settimeout(0)
+            count = self._socket.recv_into(buffer)
+            self._socket.settimeout(timeout)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            self._socket.settimeout(timeout)
+            return 0
+        return count
 
     def close(self) -> None:
         self._file.close()
+        super().close()
+
+
+class _Reader(io.BufferedReader):
+    """Reads an answer. When it is closed, it notes what has come after the answer."""
+
+    def __init__(self, raw: _BoundedSocket) -> None:
+        super().__init__(raw, CHUNK)
+        self._bounded, self._exchange = raw, _exchange.get()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._bounded.waits = False
+            with suppress(OSError):
+                self._exchange.left_over = self.peek()
         super().close()
 
 
@@ -207,7 +256,7 @@ class _BoundedResponse(HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
         # CPython's http.client reads the whole answer, from the status line on, from `fp`.
-        self.fp = io.BufferedReader(_BoundedSocket(sock, self.fp.detach()), CHUNK)
+        self.fp = _Reader(_BoundedSocket(sock, self.fp.detach()))
 
 
 class _Bounded(HTTPConnection):
@@ -215,12 +264,12 @@ class _Bounded(HTTPConnection):
     debuglevel = 0  # `http.client.HTTPConnection.debuglevel = 1` would print the key to stdout
 
     def endheaders(self, *args: Any, **options: Any) -> None:
-        bounds = _bounds.get()
-        if bounds.key is not None:
+        exchange = _exchange.get()
+        if exchange.key is not None:
             # Here and not earlier: requests and urllib3 never have the key.
-            self.putheader("X-API-Key", bounds.key.reveal())
+            self.putheader("X-API-Key", exchange.key.reveal())
         super().endheaders(*args, **options)  # connects, if need be, and writes the request
-        bounds.sent()
+        exchange.sent()
 
 
 class _PlainConnection(_Bounded):
@@ -303,20 +352,22 @@ class Transport:
         Raises
         ------
         TransportError
-            There is no answer, it is incomplete, or it took too long.
+            There is no answer, it is incomplete, it took too long, or more than one came.
         TooLargeError
             The answer is larger, or would need too much memory.
         """
         silence = min(silence, seconds)
         ends = time.monotonic() + seconds
-        bounds = _bounds.set(_Bounds(ends, silence, largest, self._stopped, self._key, sent))
+        exchange = _Exchange(ends, silence, largest, self._stopped, self._key, sent)
+        token = _exchange.set(exchange)
         try:
             request = requests.Request("GET", url, headers=self._headers).prepare()
             with self._adapter.send(
                 request, stream=True, timeout=silence, verify=self._verify, proxies=self._proxies
             ) as response:
                 content = _content(response, largest)
-                return Answer(response.status_code, response.headers, content)
+                left_over = exchange.left_over  # only what was read to its end has been closed
+                answer = Answer(response.status_code, response.headers, content, exchange.break_off)
         # requests does not translate all errors of urllib3 and http.client. ValueError is raised
         # for a chunk whose length is not a number.
         except (
@@ -332,7 +383,13 @@ class Transport:
             error.__context__ = None
             raise error.with_traceback(None) from None
         finally:
-            _bounds.reset(bounds)
+            _exchange.reset(token)
+        if left_over:
+            exchange.break_off()
+        if left_over.strip():
+            # One of them is the answer to another request, and it may be the first.
+            raise TransportError("more than one answer came")
+        return answer
 
     def close(self) -> None:
         """Close the idle connections."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import deque
 from http import HTTPStatus
 from typing import TYPE_CHECKING
 
 from tonframes.errors import IncompleteError, MissingError, RequestError
 from tonframes.fetch.blocks import fetch_missing
-from tonframes.fetch.network import claim, masterchain_info
+from tonframes.fetch.network import Network, last_shown, masterchain_info
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -24,10 +25,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from tonframes.client import Client
+    from tonframes.fetch.network import MasterchainBlock
     from tonframes.store import Store
 
-#: Seconds between two checks for a new masterchain block; the network makes one every few seconds.
-POLL = 1.0
+#: Shortest and longest wait for a new masterchain block, in seconds.
+POLL, LONGEST = 1.0, 10.0
+#: The time between masterchain blocks is measured over so many of the answers that had new ones.
+MEASURED = 20
 
 
 def follow_blocks(
@@ -50,7 +54,7 @@ def follow_blocks(
     ------
     Blocks: complete masterchain blocks, in order and without gaps, at most 100 at a time. With a
     store they are committed first. If the service does not have a block yet, or not yet all of it,
-    this waits.
+    this waits. It asks for the last block as often as blocks come, at most once a second.
 
     Raises
     ------
@@ -72,26 +76,73 @@ def follow_blocks(
             raise MissingError("offline: follow_blocks needs a service")
         following = None if start is None else resolve_seqno(start, online)
         target = resolve_store(store, service)
-        if target is not None:
-            claim(target, online)
+        network = Network(online, target)
+        network.claim()
+        pace = _Pace()
+        last = _last(online, pace)
         if following is None:
-            following = masterchain_info(online).last.seqno
+            following = last
         while True:
-            for blocks in _next(online, target, following):
-                following = blocks.seqnos[-1].stop
+            came = False
+            for blocks in _next(online, target, range(following, last + 1), network):
+                came, following = True, blocks.seqnos[-1].stop
                 yield blocks
+            if following > last:
+                online.wait(pace.seconds)
+                last = _last(online, pace)
+            elif not came:
+                online.wait(POLL)
 
 
-def _next(client: Client, store: Store | None, start: int) -> Iterator[Blocks]:
-    """Yield what can be proven from a seqno on, up to the end of a file; if nothing can, wait."""
+def _last(client: Client, pace: _Pace) -> int:
+    """Ask for the last masterchain block; return the last one that the service has ever shown."""
+    pace.note(masterchain_info(client).last)
+    return last_shown(client, 0)
+
+
+class _Pace:
+    """How long to wait for a new masterchain block: as long as they take on average.
+
+    The times are those of the blocks. While none comes, the waits grow.
+    """
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, int]] = deque(maxlen=MEASURED)
+        self._in_vain = 0
+
+    def note(self, last: MasterchainBlock) -> None:
+        """Note the last masterchain block of an answer."""
+        if self._seen and last.seqno <= self._seen[-1][0]:
+            self._in_vain += 1
+            return
+        self._in_vain = 0
+        self._seen.append((last.seqno, int(last.gen_utime or 0)))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the service is asked again."""
+        seconds = POLL
+        if len(self._seen) > 1:
+            (first, begins), (last, ends) = self._seen[0], self._seen[-1]
+            seconds = max(POLL, (ends - begins) / (last - first))
+        return min(seconds * 2.0**self._in_vain, LONGEST)
+
+
+def _next(client: Client, store: Store | None, wanted: range, network: Network) -> Iterator[Blocks]:
+    """Yield the first masterchain blocks of a range that can be proven, as far as a file goes.
+
+    Nothing is yielded if the first one is not there, or not whole, at the moment.
+    """
+    start = wanted.start
+    wanted = wanted[: SPAN - start % SPAN]
+    if not wanted:
+        return
     try:
-        last = masterchain_info(client).last.seqno
-        wanted = range(start, min(last + 1, (start // SPAN + 1) * SPAN))
         held = _held(store, wanted)
         if held and store is not None:
             yield blocks_of(store, (held,))
             return
-        for part in fetch_missing(client, store, (wanted,) if wanted else (), progress=False):
+        for part in fetch_missing(client, store, (wanted,), network, progress=False):
             if part.seqnos.start != start:  # the blocks before it are not proven yet
                 break
             start = part.seqnos.stop
@@ -100,18 +151,15 @@ def _next(client: Client, store: Store | None, start: int) -> Iterator[Blocks]:
             else:
                 yield blocks_of(store, (part.seqnos,))
     except IncompleteError:
-        wanted = range(0)
+        return
     except RequestError as error:
         if error.status != HTTPStatus.NOT_FOUND or not error.retryable:
             raise
-        wanted = range(0)
-    if not wanted:
-        client.wait(POLL)
 
 
 def _held(store: Store | None, wanted: range) -> range:
     """Return the first seqnos of a range, as far as a store holds them without a gap."""
-    if store is None or not wanted:
+    if store is None:
         return range(0)
     store.verify([wanted])
     gaps = store.gaps([wanted])

@@ -1,12 +1,17 @@
 """What opcodes mean: the first 32 bits of a message body (`opcode`).
 
 Opcodes are conventions. A contract may use any number for anything: a name is the usual meaning of
-the message, and its receiver may do something else.
+the message, and its receiver may do something else. Numbers below 2^16 are chosen by hand, and many
+contracts use them for different messages: only 0 and 0x15 of them have a name.
 
-Opcodes have the names of the service (`decoded_opcode`), from schemes.tlb of
-https://github.com/toncenter/ton-indexer. Opcodes without such a name have that of their standard.
-Other sources: transaction.cpp, block.tlb and the contracts elector-code.fc and config-code.fc of
-https://github.com/ton-blockchain/ton; the standards https://github.com/ton-blockchain/TEPs.
+Opcodes have the names of the service (`decoded_opcode`), also where it misspells one. Opcodes
+without such a name have that of their standard or contract. opcodes.csv has the source of each:
+
+- schemes.tlb: ton-index-worker/ton-marker/src/schemes of https://github.com/toncenter/ton-indexer,
+  commit 43f04ee1; "older schemes.tlb" is commit 0b36048a. Tags with seven digits lack a leading 0.
+- transaction.cpp, block.tlb, elector-code.fc, config-code.fc: https://github.com/ton-blockchain/ton
+- TEP-…: https://github.com/ton-blockchain/TEPs
+- dex-core: op.func of https://github.com/ston-fi/dex-core; an opcode is the CRC32 of its word there
 """
 
 from __future__ import annotations
@@ -16,7 +21,7 @@ from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
-from tonframes.network.lookup import look_up, name_codes
+from tonframes.network.lookup import look_up, name_codes, read_table
 
 if TYPE_CHECKING:
     from tonframes.network.lookup import Column
@@ -24,80 +29,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Opcode:
-    """What an opcode means; `family` is the standard or contract that it belongs to."""
+    """What an opcode means.
+
+    `family` is the standard or contract that it belongs to. `also` is another message of the same
+    contract with the same number, or a log message with it.
+    """
 
     code: int
     name: str
     family: str
     source: str
+    also: str
 
 
-_TX, _TLB, _SCHEMES = "transaction.cpp", "block.tlb", "schemes.tlb"
-_ELECTOR, _CONFIG = "elector-code.fc", "config-code.fc"
+def _opcode(row: dict[str, str]) -> Opcode:
+    return Opcode(int(row.pop("opcode"), 16), **row)
+
 
 #: By opcode, unsigned. If two conventions share a number, the name contains both names with a
 #: comma between them, as the names of the service do.
-OPCODES = {row.code: row for row in (
-    #      code        name                                       family     source
-    Opcode(0x00000000, "text_comment",                            "text",    "TEP-74"),
-    Opcode(0x2167DA4B, "encrypted_text_comment",                  "text",    _SCHEMES),
-    Opcode(0xFFFFFFFF, "bounce",                                  "bounce",  _TX),
-    Opcode(0xFFFFFFFE, "new_bounce_body,elector_recover_stake_error",
-                                                                  "bounce",  f"{_TLB}, {_ELECTOR}"),
-    Opcode(0x0F8A7EA5, "jetton_transfer",                         "jetton",  "TEP-74"),
-    Opcode(0x178D4519, "jetton_internal_transfer",                "jetton",  "TEP-74"),
-    Opcode(0x7362D09C, "jetton_notify",                           "jetton",  "TEP-74"),
-    Opcode(0x595F07BC, "jetton_burn",                             "jetton",  "TEP-74"),
-    Opcode(0x7BDD97DE, "jetton_burn_notification",                "jetton",  "TEP-74"),
-    Opcode(0xD53276DB, "excess",                                  "jetton",  "TEP-74"),
-    Opcode(0x2C76B973, "provide_wallet_address",                  "jetton",  "TEP-89"),
-    Opcode(0xD1735400, "take_wallet_address",                     "jetton",  "TEP-89"),
-    Opcode(0x642B7D07, "jetton_mint",                             "jetton",  _SCHEMES),
-    Opcode(0x00000015, "minter_jetton_mint",                      "jetton",  _SCHEMES),
-    Opcode(0x6501F354, "jetton_change_admin",                     "jetton",  _SCHEMES),
-    Opcode(0xFB88E119, "jetton_claim_admin",                      "jetton",  _SCHEMES),
-    Opcode(0x2508D66A, "jetton_upgrade",                          "jetton",  _SCHEMES),
-    Opcode(0xCB862902, "jetton_change_metadata",                  "jetton",  _SCHEMES),
-    Opcode(0x235CAF52, "jetton_call_to",                          "jetton",  _SCHEMES),
-    Opcode(0xEED236D3, "jetton_set_status",                       "jetton",  _SCHEMES),
-    Opcode(0xD372158C, "top_up",                                  "jetton",  _SCHEMES),
-    Opcode(0xAC392598, "display_multiplier_changed",              "jetton",  "TEP-526"),
-    Opcode(0x5FCC3D14, "nft_transfer",                            "nft",     "TEP-62"),
-    Opcode(0x05138D91, "nft_ownership_assigned",                  "nft",     "TEP-62"),
-    Opcode(0x2FCB26A2, "get_static_data",                         "nft",     "TEP-62"),
-    Opcode(0x8B771735, "report_static_data",                      "nft",     "TEP-62"),
-    Opcode(0x693D3950, "get_royalty_params",                      "nft",     "TEP-66"),
-    Opcode(0xA8CB00AD, "report_royalty_params",                   "nft",     "TEP-66"),
-    Opcode(0x04DED148, "prove_ownership",                         "sbt",     "TEP-85"),
-    Opcode(0x0524C7AE, "ownership_proof",                         "sbt",     "TEP-85"),
-    Opcode(0xD0C3BFEA, "sbt_request_owner",                       "sbt",     "TEP-85"),
-    Opcode(0x0DD607E3, "sbt_owner_info",                          "sbt",     "TEP-85"),
-    Opcode(0x1F04537A, "sbt_destroy",                             "sbt",     "TEP-85"),
-    Opcode(0x6F89F5E3, "sbt_revoke",                              "sbt",     "TEP-85"),
-    Opcode(0x4EB1F0F9, "change_dns_record",                       "dns",     _SCHEMES),
-    Opcode(0x4ED14B65, "dns_balance_release",                     "dns",     _SCHEMES),
-    Opcode(0x44BEAE41, "process_governance_decision",             "dns",     _SCHEMES),
-    Opcode(0x557CEA20, "outbid_notification",                     "dns",     _SCHEMES),
-    Opcode(0x370FEC51, "auction_fill_up",                         "dns",     _SCHEMES),
-    Opcode(0x4E73744B, "elector_new_stake",                       "elector", _ELECTOR),
-    Opcode(0xF374484C, "elector_new_stake_confirmation",          "elector", _ELECTOR),
-    Opcode(0xEE6F454C, "elector_new_stake_error",                 "elector", _ELECTOR),
-    Opcode(0x47657424, "elector_recover_stake_request",           "elector", _ELECTOR),
-    Opcode(0xF96F7324, "elector_recover_stake_response",          "elector", _ELECTOR),
-    Opcode(0x4E565354, "config_set_validators",                   "config",  _CONFIG),
-    Opcode(0xEE764F4B, "config_set_validators_confirmation",      "config",  _CONFIG),
-    Opcode(0xEE764F6F, "config_set_validators_error",             "config",  _CONFIG),
-    Opcode(0x6E565052, "config_new_proposal",                     "config",  _CONFIG),
-    Opcode(0xEE565052, "config_new_proposal_answer",              "config",  _CONFIG),
-    Opcode(0x566F7465, "config_vote",                             "config",  _CONFIG),
-    Opcode(0x7369676E, "w5_external_signed_request",              "wallet",  _SCHEMES),
-    Opcode(0x73696E74, "w5_internal_signed_request",              "wallet",  _SCHEMES),
-    Opcode(0x6578746E, "w5_extension_action_request",             "wallet",  _SCHEMES),
-    Opcode(0x706C7567, "payment_request",                         "wallet",  _SCHEMES),
-    Opcode(0x64737472, "wallet_plugin_destruct",                  "wallet",  _SCHEMES),
-    Opcode(0xE4737472, "wallet_plugin_destruct_response",         "wallet",  _SCHEMES),
-    Opcode(0x6E6F7465, "wallet_plugin_installation_notification", "wallet",  _SCHEMES),
-)}
+OPCODES = {row.code: row for row in map(_opcode, read_table("opcodes.csv"))}
 
 OPCODE_NAMES = {code: row.name for code, row in OPCODES.items()}
 
@@ -142,9 +93,13 @@ def opcode_name(opcode: object) -> object:
     return name_codes(opcode, "an opcode", _SIGNED_OR_UNSIGNED, _name, opcode_names)
 
 
-def opcode_names(opcode: nw.Expr) -> nw.Expr:
-    """Name opcodes within a frame of any engine, as `opcode_name` does."""
-    return look_up(unsigned_opcodes(opcode), OPCODE_NAMES)
+def opcode_names(opcode: nw.Expr, decoded: nw.Expr | None = None) -> nw.Expr:
+    """Name opcodes within a frame of any engine, as `opcode_name` does.
+
+    `decoded` is the name that the service gave to each message (`decoded_opcode`). It is preferred.
+    """
+    named = look_up(unsigned_opcodes(opcode), OPCODE_NAMES)
+    return named if decoded is None else nw.coalesce(decoded.cast(nw.String), named)
 
 
 def unsigned_opcodes(opcode: nw.Expr) -> nw.Expr:

@@ -112,12 +112,13 @@ BASECHAIN = (
         bit_price=65_536_000,
         cell_price=6_553_600_000,
     ),
-    # First seen in the configuration of block 37471063. Its end was announced on 23 April 2026.
+    # First seen in the configuration of block 37471063. Its end was announced on 23 April 2026, and
+    # transactions of block 62206707 on the same day still paid these prices.
     Prices(
         name="basechain from April 2024",
         workchain=0,
         valid_from=1_713_830_400,  # 2024-04-23, configuration recorded
-        valid_until=1_776_902_400,  # 2026-04-23, the sixfold cut announced
+        valid_until=1_776_935_867,  # 2026-04-23 09:17:47Z, block 62206707
         flat_gas_limit=100,
         flat_gas_price=40_000,
         gas_price=26_214_400,  # 400 nanoton
@@ -125,13 +126,13 @@ BASECHAIN = (
         bit_price=26_214_400,
         cell_price=2_621_440_000,
     ),
-    # First seen in the configuration recorded on 4 May 2026. Its storage prices apply since
-    # 29 April 2026, and fees of transactions in July and August 2026 agree. These prices are not
-    # multiples of 2^16, so from here on rounding up matters.
+    # First seen in fees of 3 May 2026, and in the configuration recorded on 4 May. Its storage
+    # prices apply since 29 April. These prices are not multiples of 2^16, so from here on rounding
+    # up matters.
     Prices(
         name="basechain from May 2026",
         workchain=0,
-        valid_from=1_777_852_800,  # 2026-05-04, configuration recorded
+        valid_from=1_777_813_238,  # 2026-05-03 13:00:38Z, first fees on record
         valid_until=None,
         flat_gas_limit=100,
         flat_gas_price=6_667,

@@ -242,8 +242,7 @@ def prices_at(
     Traceback (most recent call last):
     ValueError: no known price fits workchain 0 at 2024-04-20 00:00:00+00:00: ...
     """
-    rows = [row for row in checked_prices(prices) if row.workchain == workchain]
-    rows.sort(key=lambda row: (row.valid_from is not None, row.valid_from))
+    rows = _in_order(checked_prices(prices), workchain)
     second = None if at is None else _second(at)
     fitting = [row for row in rows if second is None or _holds(row, second)]
     if fitting:
@@ -254,6 +253,29 @@ def prices_at(
         f"no known price fits workchain {shorten(workchain)}{when}: the price history has {known} "
         "for this workchain. Pass prices= with a row that fits"
     )
+
+
+def possible_prices(second: int, *, workchain: int, prices: Iterable[Prices]) -> list[Prices]:
+    """List the prices that may have been in force at a moment.
+
+    Between two rows of the history these are both: the moment of the price change is not on record.
+    Before the first row and after the last one there are none.
+
+    Parameters
+    ----------
+    second
+        Unix second.
+    workchain
+        Workchain of the account.
+    prices
+        The price history.
+    """
+    rows = _in_order(prices, workchain)
+    if fitting := [row for row in rows if _holds(row, second)]:
+        return fitting
+    ended = [row for row in rows if row.valid_until is not None and row.valid_until < second]
+    begun_later = [row for row in rows if row.valid_from is not None and row.valid_from > second]
+    return [ended[-1], begun_later[0]] if ended and begun_later else []
 
 
 def checked_prices(prices: Iterable[Prices] | None = None) -> tuple[Prices, ...]:
@@ -296,6 +318,12 @@ def _gas_fee(gas: int, row: Prices) -> int:
 def _rounded_up(fixed: int) -> int:
     """Round up a fixed-point number with 16 fractional bits."""
     return -(-fixed >> 16)
+
+
+def _in_order(prices: Iterable[Prices], workchain: int) -> list[Prices]:
+    """List the rows of a workchain, the oldest first."""
+    rows = [row for row in prices if row.workchain == workchain]
+    return sorted(rows, key=lambda row: (row.valid_from is not None, row.valid_from))
 
 
 def _holds(row: Prices, second: int) -> bool:

@@ -73,10 +73,10 @@ def plot_failures(
     >>> blocks = read_blocks(sample())
     >>> ax = plot_failures(blocks, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
-    ['no_gas', '37 · not enough TON']
+    ['no_state', '37 · not enough TON']
     >>> ax = plot_failures(blocks, by="opcode", ax=Figure().subplots())
     >>> ax.get_yticklabels()[0].get_text()
-    '0x7362d09c'
+    '0x5a17c0de'
     """
     keys = keys_of("plot_failures", by)
     style.check_top(top)

@@ -75,7 +75,7 @@ def plot_fees(
     >>> from tonframes import read_blocks, sample
     >>> ax = plot_fees(read_blocks(sample()), by="opcode", top=5, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
-    ['0x981f6725', '0x0f8a7ea5']
+    ['0xc4d28d88', '0x8259daef']
     """
     keys = keys_of("plot_fees", by or ())
     style.check_top(top)

@@ -55,7 +55,7 @@ def plot_flows(
     >>> from tonframes import read_blocks, sample
     >>> ax = plot_flows(read_blocks(sample()), top=3, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['0:4CDB…C11E', '0:0986…C41A', '0:5554…F411', '490 others']
+    ['0:4CDB…C11E', '0:2048…4A2A', '0:3B4F…6524', '454 others']
     """
     style.check_top(top)
     pairs = frames.to_pandas(flows(messages, wide=True))

@@ -41,10 +41,10 @@ def plot_gas(
         As for `gas_summary`; or a `Blocks` in place of both. Messages are only needed if `by`
         names a column of theirs.
     by
-        As for `gas_summary`; account_state_code_hash_before groups by contract. Each group has a
-        box from the median to the 95th percentile, and a line to the maximum. The groups that
-        paid the most for gas come first. A period ("hour", "day", …; UTC) is drawn over time. None
-        draws a histogram of all calls, with both axes logarithmic.
+        As for `gas_summary`; account_state_code_hash_before groups by contract, with the names of
+        `code_name`. Each group has a box from the median to the 95th percentile, and a line to the
+        maximum. The groups that paid the most for gas come first. A period ("hour", "day", …; UTC)
+        is drawn over time. None draws a histogram of all calls, with both axes logarithmic.
     top
         How many groups to draw. The title says how many groups there are.
     address_book

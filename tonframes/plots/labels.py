@@ -11,6 +11,7 @@ import pandas as pd
 from tonframes.analysis import intake, names
 from tonframes.analysis.units import to_ton, unit_of
 from tonframes.display import inert
+from tonframes.network.contracts import code_name
 from tonframes.plots.frames import to_pandas
 from tonframes.wire.schema import ADDRESS_BOOK
 
@@ -120,6 +121,8 @@ def _label(value: Any, key: str, known: Mapping[str, str]) -> str:
         return "none"
     if key in names.COLUMNS:
         return known[value]
+    if key in names.CODE_HASHES and (contract := code_name(value)) is not None:
+        return shortened(contract)
     if key == "opcode":
         return f"0x{int(value):08x}"
     if key == "block_shard":

@@ -65,7 +65,7 @@ def plot_trace(
     >>> blocks = read_blocks(sample())
     >>> ax = plot_trace(blocks, trace_id=blocks.messages.trace_id[0], ax=Figure().subplots())
     >>> len(ax.get_yticklabels())
-    2
+    9
     """
     style.check_top(top)
     if not isinstance(trace_id, str):

@@ -8,6 +8,7 @@
     parameters   what requests ask for, and how it is refused
     shard_state  the tips: the last block of each shard as of a masterchain block
     rows         rows that a store holds, as JSON, cached in memory
+    scanned      what deployed services change in transactions as they read them
 
 Use it to work offline, to share a store, and for tests.
 """
@@ -45,7 +46,7 @@ def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    dialect: Dialect = "specification",
+    dialect: Dialect = "service",
 ) -> Iterator[str]:
     """Serve the API's operations from a store, in a background thread, while the context lasts.
 
@@ -61,15 +62,16 @@ def serve(
     port
         Port to listen on; 0 is any free port.
     dialect
+        "service": as deployed services answer (toncenter/ton-indexer), including their quirks.
+        `masterchainBlockShards` answers with blocks; `masterchainBlockShardState`, and `blocks`
+        and `transactions` with their conditions, exist. What is not there is null. Gas and its
+        fees of special accounts are exchanged (see `undo_gas_exchange`).
+
         "specification": `accountStates` and `masterchainBlockShards` as specified, and also
         `transactionsByMasterchainBlock` and `masterchainInfo`. The specification leaves some
         details open: here the default of limit is 100 and of offset 0, rows are ordered by (lt,
         account), invalid parameters give status 422, a masterchain block that the store does not
-        hold gives 404, and a page after the last one is empty.
-
-        "service": as deployed services answer (toncenter/ton-indexer), including their quirks.
-        `masterchainBlockShards` answers with blocks; `masterchainBlockShardState`, and `blocks`
-        and `transactions` with their conditions, exist.
+        hold gives 404, a page after the last one is empty, and what is not there is left out.
 
     Yields
     ------
@@ -94,7 +96,7 @@ def serve(
     >>> with serve(tf.sample()) as url:
     ...     answer = requests.get(f"{url}/api/v3/masterchainBlockShards?seqno=7")
     >>> answer.status_code, answer.json()
-    (404, {'error': 'masterchain block 7 not found'})
+    (404, {'error': 'blocks not found'})
     """
     if dialect not in DIALECTS:
         raise ValueError(f"dialect is {' or '.join(map(repr, DIALECTS))}, not {shorten(dialect)}")
@@ -121,7 +123,7 @@ def serve_forever(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    dialect: Dialect = "specification",
+    dialect: Dialect = "service",
     ready: Callable[[str], object] | None = None,
 ) -> None:
     """Serve the API's operations from a store until Ctrl-C.

@@ -15,6 +15,7 @@ from tonframes.service.parameters import (
     TRUE,
     Page,
     Refusal,
+    bare,
     int32,
     not_found,
     raw_address,
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
 
 Answer = dict[str, Any]
 
+PREFIX = "/api/v3/"
+
 _NETWORKS = {"mainnet": -239, "testnet": -3}
 
 
@@ -50,12 +53,9 @@ class Operations(ABC):
             "masterchainInfo": self.masterchain_info,
         }
 
+    @abstractmethod
     def answer(self, path: str, query: Query) -> Answer:
         """Return the answer to a request, or raise a `Refusal`."""
-        operation = self.operations.get(path.removeprefix("/api/v3/"))
-        if operation is None or not path.startswith("/api/v3/"):
-            raise Refusal(HTTPStatus.NOT_FOUND, f"Cannot GET {path[:200]}")
-        return operation(query)
 
     @abstractmethod
     def account_states(self, query: Query) -> Answer:
@@ -114,6 +114,13 @@ class Operations(ABC):
 class Specification(Operations):
     """As specified. Where the specification leaves it open, unusual parameters are refused."""
 
+    def answer(self, path: str, query: Query) -> Answer:
+        """Return the answer to a request, or raise a `Refusal`."""
+        operation = self.operations.get(path.removeprefix(PREFIX))
+        if operation is None or not path.startswith(PREFIX):
+            raise not_found(f"Cannot GET {path[:200]}")
+        return operation(query)
+
     def account_states(self, query: Query) -> Answer:
         """Return accounts in the order of the addresses."""
         texts = query.get("address", [])
@@ -149,6 +156,18 @@ class Service(Operations):
             "blocks": self.blocks,
             "transactions": self.transactions,
         }
+        self._paths = {f"{PREFIX}{name}".lower(): self.operations[name] for name in self.operations}
+
+    def answer(self, path: str, query: Query) -> Answer:
+        """Return the answer to a request, or raise a `Refusal`.
+
+        In the path and in names of parameters, case does not matter, nor does a slash at the end.
+        """
+        operation = self._paths.get(path.lower().removesuffix("/"))
+        if operation is None:
+            text = f"internal server error: Cannot GET {path[:200]}"
+            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+        return operation(bare(query))
 
     def account_states(self, query: Query) -> Answer:
         """Return at most 1000 accounts; if the address is empty, any accounts."""
@@ -157,17 +176,14 @@ class Service(Operations):
         flag = query.get("include_boc", ["true"])[-1]
         if flag not in (*TRUE, *FALSE, "on", ""):
             raise unconverted('"include_boc"')
-        addresses = [
-            address
-            for index, text in enumerate(query["address"])
-            for address in raw_addresses(text, index)
-        ]
+        addresses = raw_addresses(query, "address")
         include_boc = flag in (*TRUE, "on")
         return self._accounts(addresses or None, query, include_boc=include_boc, limit=MOST_ROWS)
 
     def masterchain_block_shards(self, query: Query) -> Answer:
         """Return a page of blocks; refuse an empty page with status 404."""
         page = Page.read(query)
+        page.check()
         blocks = page.of(
             self.held.blocks(int32(read_seqno(query))),
             lambda block, sign: sign * (block.gen_utime or 0),
@@ -179,6 +195,7 @@ class Service(Operations):
     def transactions_by_masterchain_block(self, query: Query) -> Answer:
         """Return a page of transactions, by default the newest first."""
         page = Page.read(query)
+        page.check()
         seqno = int32(read_seqno(query))
         rows = self.held.transactions(seqno)
         if rows is None:

@@ -23,6 +23,8 @@ MOST_ROWS, ROWS, MOST_ADDRESSES = 1000, 100, 1024
 TRUE, FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
 INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 
+_SIGNS = {None: 0, "asc": 1, "a": 1, "desc": -1, "d": -1}
+
 
 class Refusal(Exception):  # noqa: N818 - not an error: it becomes an answer
     """An answer with an error: a status and a text."""
@@ -43,11 +45,6 @@ def unprocessable(text: str) -> Refusal:
 
 def unconverted(what: str) -> Refusal:
     """Refuse a value that cannot be converted, as deployed services word it."""
-    return unprocessable(f"schema: error converting value for {what}")
-
-
-def refusal_of_value(what: str) -> Refusal:
-    """Refuse a value that cannot be converted, as the operations with conditions do."""
     return unprocessable(f"failed to decode: schema: error converting value for {what}")
 
 
@@ -56,12 +53,12 @@ def not_found(text: str) -> Refusal:
     return Refusal(HTTPStatus.NOT_FOUND, text)
 
 
-def raw_address(text: str, index: int) -> str:
+def raw_address(text: str, index: int, name: str = "address") -> str:
     """Return an address in raw form, or refuse it by its position."""
     try:
         return to_raw(text)
     except ValueError:
-        raise unconverted(f'index {index} of "address"') from None
+        raise unconverted(f'index {index} of "{name}"') from None
 
 
 # ── parameters as specified ──────────────────────────────────────────────────────────────────────
@@ -85,9 +82,27 @@ def whole_number(
 # ── parameters as deployed services read them ────────────────────────────────────────────────────
 
 
-def raw_addresses(text: str, index: int) -> list[str]:
-    """Return the addresses in a value of `address`, separated by commas; drop empty ones."""
-    return [raw_address(part, index) for part in text.split(",") if part]
+def bare(query: Query) -> Query:
+    """Return the parameters by their names in lower case and without brackets.
+
+    Source: fiber, ctx.go (parseParamSquareBrackets); gorilla/schema compares names by EqualFold.
+    Axios writes `address[]=` where an address is repeated.
+    """
+    found: Query = {}
+    for name, texts in query.items():
+        plain = name.replace("[]", "").replace("[", ".").replace("]", "").lower()
+        found.setdefault(plain, []).extend(texts)
+    return found
+
+
+def raw_addresses(query: Query, name: str) -> list[str]:
+    """Return the addresses of a parameter, also those separated by commas; drop empty ones."""
+    return [
+        raw_address(part, index, name)
+        for index, text in enumerate(query.get(name, ()))
+        for part in text.split(",")
+        if part
+    ]
 
 
 def read_seqno(query: Query) -> int:
@@ -122,17 +137,23 @@ class Page:
         sort = query["sort"][-1].lower() if "sort" in query else None
         return cls(max(1, numbers["limit"]), max(0, numbers["offset"]), sort)
 
+    def check(self) -> None:
+        """Refuse a limit or a sort that is not allowed.
+
+        Deployed services do so after they have converted all parameters, and before they look for
+        a block.
+        """
+        if self.limit > MOST_ROWS:
+            text = f"limit is not allowed: {self.limit} > {MOST_ROWS}"
+            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, text)
+        if self.sort not in _SIGNS:
+            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "wrong value for sort parameter")
+
     def of(
         self, rows: Sequence[T], key: Callable[[T, int], Any], default: str | None = None
     ) -> Sequence[T]:
         """Return the rows of the page, sorted by `key(row, sign)`; the sign is -1 for "desc"."""
-        if self.limit > MOST_ROWS:
-            text = f"limit is not allowed: {self.limit} > {MOST_ROWS}"
-            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, text)
-        signs = {None: 0, "asc": 1, "a": 1, "desc": -1, "d": -1}
-        if self.sort not in signs:
-            raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "wrong value for sort parameter")
-        sign = signs[self.sort or default]
+        sign = _SIGNS[self.sort or default]
         if sign:
             rows = sorted(rows, key=lambda row: key(row, sign))
         return rows[self.offset : self.offset + self.limit]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from tonframes.service.scanned import scanned
 from tonframes.store import within
 from tonframes.wire import encode, schema
 from tonframes.wire.tables import fit
@@ -167,6 +168,8 @@ class HeldRows:
 
     def _read_tables(self, run: range) -> tuple[pa.Table, pa.Table]:
         transactions = self._store.read("transactions", [run]).sort_by(_ORDER)
+        if self.dialect == "service":
+            transactions = scanned(transactions)
         return transactions, self._store.read("messages", [run])
 
     def _read_keys(self, name: str, run: range, columns: tuple[str, ...]) -> pa.Table:

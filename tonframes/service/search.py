@@ -21,7 +21,7 @@ from tonframes.service.parameters import (
     Query,
     not_found,
     raw_addresses,
-    refusal_of_value,
+    unconverted,
 )
 from tonframes.wire.kinds import SHARD
 
@@ -42,9 +42,10 @@ class _Condition:
 
 def _bounded(least: int, most: int) -> Callable[[str, str], int]:
     def read(name: str, text: str) -> int:
-        if not INTEGER.fullmatch(text) or not least <= int(text) <= most:
-            raise refusal_of_value(f'"{name}"')
-        return int(text)
+        number = text or "0"
+        if not INTEGER.fullmatch(number) or not least <= int(number) <= most:
+            raise unconverted(f'"{name}"')
+        return int(number)
 
     return read
 
@@ -53,13 +54,15 @@ def _shard(name: str, text: str) -> int:
     try:
         return int(SHARD.decode([text])[0].as_py())
     except (ValueError, OverflowError, pa.ArrowInvalid):
-        raise refusal_of_value(f'"{name}"') from None
+        raise unconverted(f'"{name}"') from None
 
 
-def _hash(_: str, text: str) -> str:
-    """Read a hash in hex, or in base64 of either alphabet."""
-    if re.fullmatch(r"[0-9a-fA-F]{64}", text):
-        return b64encode(bytes.fromhex(text)).decode()
+def _hash(name: str, text: str) -> str:
+    """Read a hash in hex, or in base64 of either alphabet; no text is the hash of nothing."""
+    if re.fullmatch(r"(0x)?[0-9a-fA-F]{64}", text):
+        return b64encode(bytes.fromhex(text[-64:])).decode()
+    if text and not re.fullmatch(r"[0-9A-Za-z+/_-]{43}=", text):
+        raise unconverted(f'"{name}"')
     return text.replace("-", "+").replace("_", "/")
 
 
@@ -95,12 +98,15 @@ _BLOCKS = {
 def search_transactions(held: HeldRows, query: Query) -> Sequence[Transaction]:
     """Return a page of transactions, by default the newest first."""
     page = Page.read(query)
-    accounts = sorted({raw for text in query.get("account", ()) for raw in raw_addresses(text, 0)})
-    rows = _search(held, "transactions", _TRANSACTIONS, ("account",), query)
+    accounts = sorted(set(raw_addresses(query, "account")))
+    asked = _read(_TRANSACTIONS, query)
+    page.check()
+    for condition, value in asked:
+        if condition.column == "mc_block_seqno" and held.run(value) is None:
+            raise not_found(f"masterchain block {value} not found")
+    rows = _search(held, "transactions", asked, (*_columns(_TRANSACTIONS), "account"))
     if accounts:
         rows = rows.filter(pc.is_in(rows["account"], value_set=pa.array(accounts)))
-    if "mc_seqno" in query and held.run(int(query["mc_seqno"][-1])) is None:
-        raise not_found(f"masterchain block {int(query['mc_seqno'][-1])} not found")
     by_time = {"start_utime", "end_utime"} & query.keys()
     # Of one account the rows come in the same order, as its address is the same in all of them.
     columns = ["now", "lt", "account"] if by_time else ["lt", "account"]
@@ -121,7 +127,9 @@ def search_transactions(held: HeldRows, query: Query) -> Sequence[Transaction]:
 def search_blocks(held: HeldRows, query: Query) -> Sequence[Block]:
     """Return a page of blocks, in the order of their seconds if one is asked for."""
     page = Page.read(query)
-    rows = _search(held, "blocks", _BLOCKS, (), query)
+    asked = _read(_BLOCKS, query)
+    page.check()
+    rows = _search(held, "blocks", asked, _columns(_BLOCKS))
     times = rows["gen_utime"].to_pylist()
     order = page.of(range(len(rows)), lambda i, sign: sign * times[i])
     chosen = rows.take(pa.array(order, pa.int64()))
@@ -134,20 +142,23 @@ def search_blocks(held: HeldRows, query: Query) -> Sequence[Block]:
     return [found[name] for name in zip(*columns, strict=True)]
 
 
-def _search(
-    held: HeldRows,
-    name: str,
-    conditions: dict[str, _Condition],
-    more: tuple[str, ...],
-    query: Query,
-) -> pa.Table:
-    """Return the columns that can be searched, of the rows that meet all conditions."""
-    asked = [
+def _read(conditions: dict[str, _Condition], query: Query) -> list[tuple[_Condition, Any]]:
+    """Return the conditions that a query names, each with its value."""
+    return [
         (condition, condition.read(parameter, query[parameter][-1]))
         for parameter, condition in conditions.items()
         if parameter in query
     ]
-    columns = tuple(dict.fromkeys([c.column for c in conditions.values()])) + more
+
+
+def _columns(conditions: dict[str, _Condition]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(condition.column for condition in conditions.values()))
+
+
+def _search(
+    held: HeldRows, name: str, asked: Sequence[tuple[_Condition, Any]], columns: tuple[str, ...]
+) -> pa.Table:
+    """Return columns of the rows that meet all conditions."""
     tables = [_filtered(held.keys(name, run, columns), asked) for run in held.runs()]
     if not tables:
         tables = [pa.table({column: pa.array([], pa.int64()) for column in columns})]

@@ -2,12 +2,13 @@
 
 By default `http.server` is slow and easy to block. It sends headers and content in separate
 packets, which Nagle's algorithm and delayed acknowledgements limit to 23 answers per second. It
-waits for a request without a timeout, starts any number of threads, and answers requests that a
-web site makes a browser send.
+waits for a request without a timeout, or, with one, for each byte of it. It starts any number of
+threads, and answers requests that a web site makes a browser send.
 """
 
 from __future__ import annotations
 
+import io
 import ipaddress
 import socket
 import sys
@@ -15,6 +16,7 @@ import time
 from contextlib import suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from operator import itemgetter
 from socketserver import TCPServer
 from threading import Condition
 from typing import TYPE_CHECKING, Any
@@ -33,12 +35,17 @@ if TYPE_CHECKING:
 
 #: Longest request line, in bytes: 1024 addresses take 79 kB.
 LONGEST_LINE = 128 * 2**10
-#: Most connections, each with a thread; further ones wait in the system's queue.
+#: Most connections, each with a thread. For a further one, one that waits for its client is closed.
 MOST_CONNECTIONS = 256
-#: Longest pause of a connection, in seconds.
+#: Longest time from the end of an answer to the end of the next request's head, in seconds.
 TIMEOUT = 30
+#: Longest time for sending an answer, in seconds; and after how many the connection may be closed
+#: so that a new client can be answered.
+SENDING, SOON = 120, 1.0
 #: Most seconds and bytes to read after the last answer on a connection.
 LINGER, LINGER_BYTES = 0.5, 2**20
+#: Seconds between looks at which connection may be closed for another.
+LOOK = 0.1
 
 _HEADERS = {"x_no_address_book": "X-No-Address-Book", "x_no_metadata": "X-No-Metadata"}
 
@@ -66,7 +73,8 @@ class Server(ThreadingHTTPServer):
         local = {name.lower(), "127.0.0.1", "localhost", "[::1]"}
         self._names = local if _is_loopback(host) else None
         self._changed = Condition()
-        self._connections: set[Any] = set()
+        # Since when each connection waits for its client; None while a request is answered.
+        self._connections: dict[Any, float | None] = {}
         self._stopping = False
         try:
             super().__init__((host, port), _Handler)
@@ -101,16 +109,42 @@ class Server(ThreadingHTTPServer):
             self._changed.wait_for(lambda: not self._connections, timeout=LINGER)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection, once fewer than `MOST_CONNECTIONS` are open."""
+        """Start a thread for a connection, once fewer than `MOST_CONNECTIONS` are open.
+
+        So that this is soon, the connection that has waited longest for its client is closed:
+        clients that send or read a byte now and then keep nobody out.
+        """
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._stopping or len(self._connections) < MOST_CONNECTIONS
-            )
-            self._connections.add(request)
+            while not self._stopping and len(self._connections) >= MOST_CONNECTIONS:
+                self._close_one()
+                self._changed.wait(LOOK)
+            self._connections[request] = time.monotonic()
         if self._stopping:
             self.shutdown_request(request)
         else:
             super().process_request(request, client_address)
+
+    def _close_one(self) -> None:
+        now = time.monotonic()
+        waiting = [
+            (since, connection)
+            for connection, since in self._connections.items()
+            if since is not None and since <= now
+        ]
+        if waiting:
+            _, connection = min(waiting, key=itemgetter(0))
+            self._connections[connection] = None
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)  # wakes its thread
+
+    def waits(self, connection: Any, since: float | None) -> None:
+        """Note since when a connection waits for its client; None: it does not.
+
+        A moment in the future is that from which on the connection may be closed for another.
+        """
+        with self._changed:
+            if connection in self._connections:
+                self._connections[connection] = since
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection in such a way that the last answer arrives.
@@ -126,13 +160,31 @@ class Server(ThreadingHTTPServer):
                 left -= len(read)
         self.close_request(request)
         with self._changed:
-            self._connections.discard(request)
+            self._connections.pop(request, None)
             self._changed.notify_all()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Print a traceback, unless the client closed the connection."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
+
+
+class _TimedReader(io.RawIOBase):
+    """Reads a connection until a deadline, however few bytes come at a time."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self.deadline = 0.0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -142,13 +194,22 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     default_request_version = "HTTP/1.0"  # so that answers about a bad request line have a status
     server_version, sys_version = "tonframes", ""
-    timeout = TIMEOUT
-    wbufsize = -1
     disable_nagle_algorithm = True
+
+    def setup(self) -> None:
+        """As the base class, but read within a deadline, and collect what is to be sent."""
+        super().setup()
+        self.rfile.close()
+        self._timed = _TimedReader(self.connection)
+        self.rfile = io.BufferedReader(self._timed)
+        self.wfile = self._unsent = io.BytesIO()
 
     def handle_one_request(self) -> None:
         """As the base class, but allow longer request lines, and answer 408 to half a request."""
         self.requestline = self.request_version = self.command = ""
+        now = time.monotonic()
+        self._timed.deadline = now + TIMEOUT
+        self.server.waits(self.connection, now)
         try:
             self.raw_requestline = self.rfile.readline(LONGEST_LINE + 1)
         except TimeoutError:
@@ -166,8 +227,8 @@ class _Handler(BaseHTTPRequestHandler):
         except TimeoutError:
             self.send_error(HTTPStatus.REQUEST_TIMEOUT)
             return
+        self.server.waits(self.connection, None)
         self._answer()
-        self.wfile.flush()
 
     def _answer(self) -> None:
         if not self.server.admits(self.headers.get("Host", "").lower()):
@@ -208,6 +269,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content)
+        # Headers and content go together, and the timeout of `sendall` is for all of them.
+        self.server.waits(self.connection, time.monotonic() + SOON)
+        self.connection.settimeout(SENDING)
+        self.connection.sendall(self._unsent.getbuffer())
+        self.wfile = self._unsent = io.BytesIO()
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class
         """Log nothing."""

@@ -32,9 +32,13 @@ def shard_state(held: HeldRows, seqno: int) -> list[Block]:
     """Return the last block of each shard, as far as the store's blocks show it.
 
     If `seqno` commits no new block of a shard, earlier masterchain blocks are searched. If the
-    store does not hold them, the parents of later blocks are the tips. So the state before the
-    first masterchain block of a store is known as well.
+    store does not hold them, the parents of later blocks are the tips. So the state before a range
+    that the store holds is known as well; but before its first masterchain block there is none, as
+    in a service whose index begins there.
     """
+    runs = held.runs()
+    if not runs or seqno < runs[0].start:
+        return []
     tips = _Tips()
     for before in range(seqno, seqno - REACH, -1):
         if tips.complete or held.run(before) is None:

@@ -123,7 +123,7 @@ def read_transactions(
     --------
     >>> from tempfile import TemporaryDirectory
     >>> import tonframes as tf
-    >>> account = tf.read_accounts(tf.sample()).accounts.address[0]
+    >>> account = tf.read_blocks(tf.sample()).transactions.account[0]
     >>> with tf.serve(tf.sample(), dialect="service") as url, TemporaryDirectory() as store:
     ...     since = "2026-05-28T20:28"
     ...     with tf.Client(url) as client:

@@ -23,7 +23,8 @@ def upgrade_store(path: str | PathLike[str]) -> list[Path]:
 
     An upgrade is optional: tonframes reads and extends a store of any older version. But an engine
     that opens a folder of it as one data set, such as `polars.scan_parquet`, finds files with
-    different columns until they are all of one version.
+    different columns until they are all of one version, and nulls where older versions of
+    tonframes did not understand an answer.
 
     Each file is replaced as a whole, under the lock of the store. If the upgrade is interrupted,
     calling it again continues where it stopped. Other processes may read and write meanwhile.

@@ -16,8 +16,7 @@ These rules hold exactly:
 - a message is the same on both ends, and its hashes are the hashes of its cells. Hashes of
   transactions, blocks and states are made up, because these cells are not built.
 
-Prices are those at the time of the chain (`start`), by default those after the change of April
-2026.
+Prices are those at the time of the chain (`start`), by default those after the change of 2026.
 
 Every rare case occurs within 120 blocks of the default size, or within a few blocks of 1000
 transactions. Only splits and merges need more blocks (the first split is in block 26, the first
@@ -27,9 +26,10 @@ merge in block 74):
   gas used exchanged as in today's service (config contract) and not exchanged (elector);
 - compute phases skipped for `no_state`, `bad_state`, `no_gas`, `suspended`; failed with exit codes
   of the virtual machine (2, 4, 5, 9, and -14 with `exit_arg`) and of contracts (33, 134, 406, 705,
-  707, 709, 65535); COMMIT before a throw, which gives exit code 7 with success;
+  707, 709, 65535); COMMIT before a throw, which gives the exit codes 7 and 137 with success;
+- wallets v4 and v5; spam, which is messages of a few nanoton that cannot bounce;
 - action phases failed with 33, 34, 36, 37 (`no_funds`), 50, with and without a fine; skipped
-  actions;
+  actions, which `skipped_actions` counts from September 2024 on, as the node does;
 - bounces `ok` and `nofunds`, and the transactions of the senders that receive them;
 - accounts deployed from nonexist and from uninit, by internal and external messages; frozen because
   of debt; deleted because of debt or by their own code, ending as `nonexist` or `uninit`; with

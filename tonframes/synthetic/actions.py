@@ -8,7 +8,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from tonframes.bodies.cells import Cell
-from tonframes.synthetic.contracts import TOO_MANY_ACTIONS, TOO_MANY_CELLS, Outcome
+from tonframes.synthetic.contracts import (
+    IGNORE_ERRORS,
+    TOO_MANY_ACTIONS,
+    TOO_MANY_CELLS,
+    Outcome,
+)
 from tonframes.synthetic.messages import Message, Send, base64, workchain_of
 from tonframes.synthetic.pricing import fine_per_cell, first_part
 
@@ -19,7 +24,10 @@ if TYPE_CHECKING:
 #: The most cells a message may have (configuration parameter 43, `max_msg_cells`).
 MAX_CELLS = 8_192
 TOO_LONG, UNKNOWN_ACTION, BAD_DESTINATION, NO_FUNDS, TOO_BIG = 33, 34, 36, 37, 50
-SEPARATE_FEES, SKIP, BOUNCE, DESTROY, REST, EVERYTHING = 1, 2, 16, 32, 64, 128
+SEPARATE_FEES, BOUNCE, DESTROY, REST, EVERYTHING = 1, 16, 32, 64, 128
+#: Since version 8 of the network (August 2024; here since the end of the month) the node counts the
+#: actions that it skips.
+VERSION_8 = 1_725_148_800
 
 
 def action_phase(run: Run, outcome: Outcome) -> dict[str, Any]:
@@ -56,7 +64,7 @@ def action_phase(run: Run, outcome: Outcome) -> dict[str, Any]:
         **({"result_arg": arg} if arg else {}),
         "tot_actions": len(outcome.actions),
         "spec_actions": 0,
-        "skipped_actions": spending.skipped,
+        "skipped_actions": spending.skipped if run.moment.now >= VERSION_8 else 0,
         "msgs_created": len(spending.messages),
         "action_list_hash": _list_hash(outcome.actions),
         "tot_msg_size": {"cells": str(spending.cells), "bits": str(spending.bits)},
@@ -104,7 +112,7 @@ class Spending:
             return UNKNOWN_ACTION, actions.index(None)
         for index, send in enumerate(actions):
             code = self._send(send) if send else UNKNOWN_ACTION
-            if send and code and send.mode & SKIP:
+            if send and code and send.mode & IGNORE_ERRORS:
                 self.skipped += 1
             elif code:
                 self.bounce = bool(send and send.mode & BOUNCE)

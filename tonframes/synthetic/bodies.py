@@ -19,6 +19,8 @@ OPCODE_BITS = 32
 #: Bytes of text that fit into a cell after the opcode; the rest follows in a chain of cells.
 TEXT_ROOM = 123
 SUBWALLET = 698_983_191
+#: The id of a wallet v5: the id of the network (-217) with the first bit changed.
+WALLET_ID = 2_147_483_431
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +235,7 @@ def bounced(body: Body) -> Body:
 def signed_request(
     signature: bytes, until: int, seqno: int, orders: Sequence[tuple[int, Cell, dict[str, Any]]]
 ) -> Body:
-    """Write the external body for a wallet: a signature, and up to four messages with modes."""
+    """Write the external body for a wallet v4: a signature, and up to four messages with modes."""
     cell = Builder().raw(signature).uint(SUBWALLET, 32).uint(until, 32).uint(seqno, 32).uint(0, 8)
     messages: dict[str, Any] = {"@type": f"msgs_{len(orders)}"}
     for number, (mode, message, decoded) in enumerate(orders, 1):
@@ -246,5 +248,38 @@ def signed_request(
         "valid_until": str(until),
         "msg_seqno": str(seqno),
         "op": {"@type": "simple_send", "msgs": messages},
+    }
+    return Body(cell.cell(), decoded)
+
+
+def signed_request_v5(
+    signature: bytes, until: int, seqno: int, orders: Sequence[tuple[int, Cell, dict[str, Any]]]
+) -> Body:
+    """Write the external body for a wallet v5: any number of messages as a list of actions."""
+    actions = Cell()
+    shown: dict[str, Any] = {"@type": "out_list_empty"}
+    for mode, message, decoded in orders:
+        actions = Builder().uint(0x0EC3C86D, 32).uint(mode, 8).ref(actions).ref(message).cell()
+        action = {"@type": "action_send_msg", "mode": str(mode), "out_msg": decoded}
+        shown = {"@type": "out_list", "prev": shown, "action": action}
+    cell = Builder().uint(0x7369676E, 32).uint(WALLET_ID, 32).uint(until, 32).uint(seqno, 32)
+    cell.uint(1, 1).ref(actions).uint(0, 1).raw(signature)
+    decoded = {
+        "@type": "w5_external_signed_request",
+        "request": {
+            "@type": "w5_signed_request",
+            "wallet_id": str(WALLET_ID),
+            "valid_until": str(until),
+            "msg_seqno": str(seqno),
+            "inner": {
+                "@type": "w5_actions_request",
+                "out_actions": {
+                    "@type": "something_from_maybe",
+                    "value": {"cell_reference": shown},
+                },
+                "extended_actions": {"@type": "nothing_from_maybe"},
+            },
+        },
+        "signature": signature.hex().upper(),
     }
     return Body(cell.cell(), decoded)

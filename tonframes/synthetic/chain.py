@@ -7,7 +7,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from tonframes.synthetic.accounts import hidden
-from tonframes.synthetic.bodies import signed_request
+from tonframes.synthetic.contracts import WALLET
 from tonframes.synthetic.directory import address_book, mentioned, metadata
 from tonframes.synthetic.execution import execute
 from tonframes.synthetic.messages import Message, request_cell
@@ -19,7 +19,7 @@ from tonframes.synthetic.shards import Layout, Shard
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-#: 28 May 2026: after the price change of April 2026.
+#: 28 May 2026: after the price change of 2026.
 START = 1_780_000_000
 FIRST_SEQNO = 90_000_000
 TRANSACTIONS = 25
@@ -137,7 +137,8 @@ class Chain:
         orders = [(order.mode, *request_cell(order)) for order in plan.orders]
         seqno = plan.account.memory.get("seqno", 0)
         signature = self._rng.randbytes(64)
-        body = signed_request(signature, self.now + 60, seqno, orders)
+        contract = plan.account.contract or WALLET
+        body = contract.request(signature, self.now + 60, seqno, orders)
         return Message(
             source=None,
             destination=plan.account.address,

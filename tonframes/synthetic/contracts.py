@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonframes.bodies.cells import Builder, Cell
 from tonframes.synthetic import bodies
-from tonframes.synthetic.bodies import SUBWALLET
+from tonframes.synthetic.bodies import SUBWALLET, WALLET_ID
 from tonframes.synthetic.messages import Message, Send, StateInit
 
 if TYPE_CHECKING:
@@ -28,6 +28,8 @@ JETTON_GAS = 20_000_000
 TOO_MANY_CELLS = 65_537
 #: More than a list of actions may have (transaction.cpp `max_actions`).
 TOO_MANY_ACTIONS = 256
+#: The mode of a message that is left out if it cannot be sent.
+IGNORE_ERRORS = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,6 +95,8 @@ class Contract:
     interfaces: tuple[str, ...] = ()
     methods: tuple[int, ...] = ()
     size: int = 300
+    #: Writes the external message of its owner.
+    request: Callable[..., bodies.Body] = bodies.signed_request
     code: Cell = field(init=False)
 
     def __post_init__(self) -> None:
@@ -122,6 +126,21 @@ def _wallet(call: Call) -> Outcome:
     memory = call.memory | {"seqno": call.memory["seqno"] + 1}
     gas = 2_666 + 642 * len(call.message.orders)
     return Outcome(gas=gas, memory=memory, actions=call.message.orders)
+
+
+def _wallet_v5_data(memory: dict[str, Any]) -> Cell:
+    cell = Builder().uint(1, 1).uint(memory["seqno"], 32).uint(WALLET_ID, 32)
+    return cell.uint(memory["key"], 256).uint(0, 1).cell()
+
+
+def _wallet_v5(call: Call) -> Outcome:
+    """Send what the owner asks for, if every message is sent with mode +2 (wallet_v5.fc)."""
+    if call.message is None or call.message.internal:
+        return Outcome(gas=89)
+    memory, orders = call.memory | {"seqno": call.memory["seqno"] + 1}, call.message.orders
+    if any(not order.mode & IGNORE_ERRORS for order in orders):
+        return Outcome(gas=3_601, exit_code=137, committed=True, memory=memory)
+    return Outcome(gas=4_222 + 717 * len(orders), memory=memory, actions=orders)
 
 
 def _careless(call: Call) -> Outcome:
@@ -314,6 +333,15 @@ def _config(call: Call) -> Outcome:
 
 WALLET_METHODS = (76_407, 78_748, 81_467, 85_143, 107_653)
 WALLET = Contract("wallet", _wallet, _wallet_data, ("wallet_v4r2",), WALLET_METHODS, 700)
+WALLET_V5 = Contract(
+    "wallet v5",
+    _wallet_v5,
+    _wallet_v5_data,
+    ("wallet_v5r1",),
+    (78_748, 81_467, 85_143, 88_459, 117_729),
+    900,
+    bodies.signed_request_v5,
+)
 CARELESS = Contract("careless", _careless, _wallet_data)
 JETTON_WALLET = Contract(
     "jetton wallet", _jetton_wallet, _jetton_wallet_data, ("jetton_wallet",), (97_026,), 900
@@ -352,7 +380,7 @@ CONFIG = Contract("config", _config, size=2_000)
 _BY_CODE = {
     contract.code.hash: contract
     for contract in (
-        *(WALLET, CARELESS, JETTON_WALLET, JETTON_MASTER, NFT_ITEM, NFT_COLLECTION),
+        *(WALLET, WALLET_V5, CARELESS, JETTON_WALLET, JETTON_MASTER, NFT_ITEM, NFT_COLLECTION),
         *(*THROWERS, BURNER, COMMITTER, *FAILING, DESTROYER, LOGGER, ELECTOR, CONFIG),
     )
 }

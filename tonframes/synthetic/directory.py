@@ -19,7 +19,7 @@ def address_book(accounts: Iterable[Account]) -> dict[str, Any]:
     book = {}
     for account in accounts:
         active = account.status == "active"
-        bounceable = active and account.contract is not contracts.WALLET
+        bounceable = active and account.contract not in (contracts.WALLET, contracts.WALLET_V5)
         book[account.address] = {
             "user_friendly": to_friendly(account.address, bounceable=bounceable),
             "domain": account.domain,

@@ -24,6 +24,8 @@ ELECTOR_BALANCE = 1_446_835_565_696_002_309
 WHALE_BALANCES = (2_234_567_890_123_456_789, 1_000_000_000_000_000_003)
 NAMES = ("alice", "bob", "fundament", "teahouse", "lighthouse", "mill", "northwind", "abacus")
 SUPPLIES = 10**15
+#: The wallets, in turn.
+WALLETS = (contracts.WALLET, contracts.WALLET, contracts.WALLET_V5)
 #: Storage debts: below the freeze limit (0.1 TON), above it, and above the delete limit (1 TON).
 OWING, TO_FREEZE, TO_DELETE = 50_000_000, 160_000_000, 1_300_000_000
 
@@ -54,6 +56,7 @@ class Population:
     accounts: dict[str, Account] = field(default_factory=dict)
     wallets: list[Account] = field(default_factory=list)
     whales: list[Account] = field(default_factory=list)
+    spammers: list[Account] = field(default_factory=list)
     mc_wallets: list[Account] = field(default_factory=list)
     masters: list[Account] = field(default_factory=list)
     holders: dict[str, str] = field(default_factory=dict)
@@ -70,6 +73,10 @@ class Population:
     def key(self) -> int:
         """Return a random public key."""
         return self.rng.getrandbits(256)
+
+    def of_version(self, wallet: Contract) -> Account:
+        """Return a random wallet of a version."""
+        return self.rng.choice([account for account in self.wallets if account.contract is wallet])
 
     def wallet_init(self) -> StateInit:
         """Return the initial state of a new wallet with a random key."""
@@ -138,10 +145,14 @@ def populate(rng: Random, *, start: int, lt: int, wallets: int) -> Population:
         memory = {"seqno": rng.randrange(500), "key": people.key()}
         balance = rng.randrange(20 * TON, 600 * TON)
         domain = f"{NAMES[number]}.ton" if number < len(NAMES) else None
-        people.wallets.append(people.settle(contracts.WALLET, balance, memory, domain=domain))
+        contract = WALLETS[number % len(WALLETS)]
+        people.wallets.append(people.settle(contract, balance, memory, domain=domain))
     for balance in WHALE_BALANCES:
         memory = {"seqno": rng.randrange(500), "key": people.key()}
         people.whales.append(people.settle(contracts.WALLET, balance, memory))
+    for _ in range(2):
+        memory = {"seqno": rng.randrange(500), "key": people.key()}
+        people.spammers.append(people.settle(contracts.WALLET_V5, 900 * TON, memory))
     for _ in range(3):
         memory = {"seqno": rng.randrange(500), "key": people.key()}
         balance = rng.randrange(20_000, 50_000) * TON

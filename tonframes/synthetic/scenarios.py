@@ -41,6 +41,9 @@ COMMENTS = (
     LONG_COMMENT,
 )
 COMMENT_FORMS = 4
+#: What spam says, and to how many wallets at once.
+SPAM = ("🎁 claim 5000 TON at https://example.org", "You have won! https://example.org/nft")
+VICTIMS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +150,16 @@ def event(people: Population, sender: Account) -> Plan:
     return Plan(sender, (_to(people.odd["logger"], _some(people), body),))
 
 
+def spam(people: Population, _sender: Account) -> Plan:
+    """Send advertisements with a few nanoton to many wallets: no_gas, and no bounce."""
+    rng = people.rng
+    orders = tuple(
+        _to(to, rng.randrange(1, 5_000), bodies.comment(rng.choice(SPAM)), bounce=False)
+        for to in rng.sample(people.wallets, VICTIMS)
+    )
+    return Plan(rng.choice(people.spammers), orders)
+
+
 COMMON: tuple[tuple[int, Scenario], ...] = (
     (6, transfer),
     (5, comment),
@@ -154,6 +167,7 @@ COMMON: tuple[tuple[int, Scenario], ...] = (
     (8, jettons),
     (2, nft),
     (2, event),
+    (1, spam),
 )
 
 
@@ -175,7 +189,7 @@ def _poor_call(name: str) -> Scenario:
 
     def scenario(people: Population, sender: Account) -> Plan:
         value = prices_at(0, people.start).lump_price * 6 // 5
-        return Plan(sender, (_to(people.odd[name], value, mode=1),))
+        return Plan(sender, (_to(people.odd[name], value),))
 
     return scenario
 
@@ -253,12 +267,29 @@ def careless(people: Population, _sender: Account) -> Plan:
     return Plan(people.odd["careless"])
 
 
-def overdrawn(people: Population, sender: Account) -> Plan:
-    """Ask a wallet for more than it has, without +2: the action phase fails."""
+def overdrawn(people: Population, _sender: Account) -> Plan:
+    """Ask a wallet v4 for more than it has, without +2: the action phase fails."""
+    sender = people.of_version(contracts.WALLET)
     to = people.rng.choice(people.wallets)
     value = sender.balance + TON
     body = bodies.comment("all I have and more, and " * 5)
     return Plan(sender, (_to(to, value, body, mode=1),))
+
+
+def half_paid(people: Population, _sender: Account) -> Plan:
+    """Ask a wallet v5 for four payments, two of them of more than it has: these are left out."""
+    sender = people.of_version(contracts.WALLET_V5)
+    values = (_some(people), sender.balance + TON, _some(people), sender.balance + TON)
+    chosen = people.rng.sample(people.wallets, len(values))
+    orders = (_to(to, value, bounce=False) for to, value in zip(chosen, values, strict=True))
+    return Plan(sender, tuple(orders))
+
+
+def strict_v5(people: Population, _sender: Account) -> Plan:
+    """Ask a wallet v5 for a message without +2: 137, after COMMIT."""
+    sender = people.of_version(contracts.WALLET_V5)
+    to = people.rng.choice(people.wallets)
+    return Plan(sender, (_to(to, _some(people), mode=1, bounce=False),))
 
 
 def to_masterchain(people: Population, sender: Account) -> Plan:
@@ -326,6 +357,8 @@ RARE: tuple[Scenario, ...] = (
     whale,
     careless,
     overdrawn,
+    half_paid,
+    strict_v5,
     to_masterchain,
     from_masterchain,
     to_elector,

@@ -75,9 +75,9 @@ def encode(
     rows
         For each `Rows` member, by key, the value in each struct.
     dialect
-        How shards and opcodes are written.
+        How shards, opcodes and what is null are written.
     """
-    writer = _writer(record)
+    writer = _writer(record, dialect)
     values = [column.kind.encode(columns[column.name], dialect) for column in writer.columns]
     return writer.build(*values, *(rows[key] for key in writer.rows))
 
@@ -155,7 +155,8 @@ class _Reader:
 class _Writer:
     """The loop of `encode`: one nested constructor call for each row."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: Record, dialect: Dialect) -> None:
+        self._dialect = dialect
         self.columns: list[Column] = []
         self.rows: list[str] = []
         self._scope: dict[str, Any] = {}
@@ -188,7 +189,7 @@ class _Writer:
                     value = self._note(inner)
             arguments.append(f"{attribute(member.key)}={value}")
         name = f"S{len(self._scope)}"
-        self._scope[name] = record.struct
+        self._scope[name] = record.writers[self._dialect]
         return f"{name}({', '.join(arguments)})"
 
     def _note(self, path: Path) -> str:
@@ -202,8 +203,8 @@ def _reader(record: Record) -> _Reader:
 
 
 @cache
-def _writer(record: Record) -> _Writer:
-    return _Writer(record)
+def _writer(record: Record, dialect: Dialect) -> _Writer:
+    return _Writer(record, dialect)
 
 
 @lru_cache(maxsize=32)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+    from tonframes.wire.extra import Extra
     from tonframes.wire.record import Table
 
 
@@ -62,10 +63,16 @@ def encode_rows(
     if "extra" in columns and columns["extra"].null_count < len(columns["extra"]):
         extras = columns["extra"].to_pylist()
         tokens = [
-            token if extra is None else insert(token, load(extra))
+            token if extra is None else insert(token, _with_older(table, load(extra)))
             for token, extra in zip(tokens, extras, strict=True)
         ]
     return [msgspec.Raw(token) for token in tokens]
+
+
+def _with_older(table: Table, extra: Extra) -> Extra:
+    """Leave out what `extra` has in an older spelling: a row is written in the form it had."""
+    older = table.record.older
+    return {older[pointer].pointer: b"" for pointer in extra if pointer in older} | extra
 
 
 def encode_entries(rows: pa.Table) -> dict[str, msgspec.Raw]:

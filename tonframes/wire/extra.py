@@ -1,4 +1,4 @@
-"""What the schema has no place for: RFC 6901 pointers to JSON tokens, kept verbatim.
+"""What the schema has no place for, and older spellings: JSON tokens by RFC 6901 pointer, verbatim.
 
 The column `extra` holds such a map as the text of a JSON object. The pointers of a row begin at
 the row's own object.
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
 #: Pointer to token.
 Extra = dict[str, bytes]
@@ -31,6 +31,11 @@ def escape(key: str) -> str:
     return key.replace("~", "~0").replace("/", "~1")
 
 
+def pointer_to(path: Iterable[str]) -> str:
+    """Write a path as an RFC 6901 pointer."""
+    return "".join(f"/{escape(key)}" for key in path)
+
+
 def dump(extra: Mapping[str, bytes]) -> str | None:
     """Write a map as the text of the column `extra`; an empty map is null."""
     if not extra:
@@ -46,12 +51,12 @@ def load(text: str | None) -> Extra:
 
 
 def insert(token: bytes, extra: Mapping[str, bytes]) -> bytes:
-    """Put tokens into a JSON object at their pointers.
+    """Put tokens into a JSON object at their pointers. An empty token removes the member.
 
     Examples
     --------
-    >>> insert(b'{"a":{"b":1}}', {"/a/c": b"2", "/d": b"3"})
-    b'{"a":{"b":1,"c":2},"d":3}'
+    >>> insert(b'{"a":{"b":1}}', {"/a/c": b"2", "/d": b"3", "/a/b": b""})
+    b'{"a":{"c":2},"d":3}'
     """
     members = _members(token)
     deeper: dict[str, Extra] = defaultdict(dict)
@@ -60,8 +65,10 @@ def insert(token: bytes, extra: Mapping[str, bytes]) -> bytes:
         key = head.replace("~1", "/").replace("~0", "~")
         if slash:
             deeper[key]["/" + rest] = value
-        else:
+        elif value:
             members[key] = msgspec.Raw(value)
+        else:
+            members.pop(key, None)
     for key, inner in deeper.items():
         members[key] = msgspec.Raw(insert(bytes(members[key]), inner))
     return msgspec.json.encode(members)

@@ -218,7 +218,7 @@ class Json(Kind):
 
     def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
         return [
-            self.missing if text is None else msgspec.Raw(text.encode())
+            None if text is None else msgspec.Raw(text.encode())
             for text in super().encode(column, dialect)
         ]
 

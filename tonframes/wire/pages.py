@@ -240,9 +240,21 @@ def answer_extra(pages: Sequence[Page]) -> str | None:
     return dump(extra)
 
 
+#: Older spellings, which are read although they are kept in `extra`.
+_OLDER = {
+    pointer: field
+    for table in schema.TABLES.values()
+    for pointer, field in table.record.older.items()
+}
+
+
 def _warn_of_extras(pages: Sequence[Page]) -> None:
     counts = Counter(
-        pointer for page in pages for extra in page.extras.values() for pointer in extra
+        pointer
+        for page in pages
+        for extra in page.extras.values()
+        for pointer in extra
+        if pointer not in _OLDER or _OLDER[pointer].found_in(extra, pointer) is None
     )
     if counts:
         named = ", ".join(f"{ascii(p)[1:-1]} ({n} times)" for p, n in counts.most_common(5))

@@ -5,9 +5,10 @@ it), `Rows` (objects that are rows of another table), `Entries` (a map whose ent
 another table), `Loose` (an object of free form, kept as JSON text) and `Derived` (a column that is
 computed from another one). A `Table` has the columns of a record, and a few of its own.
 
-From these follow the flat columns (`Record.columns`), the strict type for msgspec
-(`Record.struct`), the Arrow schema with units and meanings (`Table.schema`) and the pandas dtypes.
-`codec` turns structs into columns and back. No key of the API is mentioned here.
+From these follow the flat columns (`Record.columns`), the msgspec types that read strictly
+(`Record.struct`) and that write (`Record.writers`), the Arrow schema with units and meanings
+(`Table.schema`) and the pandas dtypes. `codec` turns structs into columns and back. No key of the
+API is mentioned here.
 """
 
 from __future__ import annotations
@@ -21,10 +22,14 @@ import msgspec
 import pyarrow as pa
 
 from tonframes.wire.dtypes import dtype_of
-from tonframes.wire.kinds import BOOL, OBJECT, REFUSALS, TIME, Json, Kind
+from tonframes.wire.extra import pointer_to
+from tonframes.wire.kinds import BOOL, OBJECT, REFUSALS, TIME, Dialect, Json, Kind
+from tonframes.wire.older import Respelled
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from tonframes.wire.older import Older
 
 Path = tuple[str, ...]
 
@@ -33,7 +38,8 @@ Path = tuple[str, ...]
 class Field:
     """A value of the API. `column` is "" where the column has the name of the key.
 
-    `since` and `rule` are those of its column.
+    `since` and `rule` are those of its column. Deployed services send `null` members as null where
+    there is no value, and leave out the others. `older` is how it was spelled before.
     """
 
     key: str
@@ -44,6 +50,8 @@ class Field:
     always: bool = False
     since: int = 1
     rule: Any = None
+    null: bool = False
+    older: Older | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,6 +67,7 @@ class Part:
     has: str = ""
     columns: str = "{}"
     since: int = 1
+    null: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,6 +78,7 @@ class Rows:
     record: Record
     meaning: str
     single: bool = False
+    null: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,6 +103,7 @@ class Loose:
     meaning: str
     column: str
     since: int = 1
+    null: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,14 +179,46 @@ class Record:
         return tuple(found)
 
     @cached_property
+    def older(self) -> dict[str, Respelled]:
+        """The fields that older services spell differently, by the pointer of the older key."""
+        names = {column.path: column.name for column in self.columns if not column.of}
+        return {
+            pointer_to((*path, f.older.key)): Respelled(
+                pointer_to((*path, f.key)), names[*path, f.key], f.kind, f.older
+            )
+            for path, f in _fields(self, ())
+            if f.older
+        }
+
+    @cached_property
     def struct(self) -> type[msgspec.Struct]:
-        """The msgspec type of the object: it has no other keys; null and absent are the same."""
+        """The msgspec type that reads the object: no other keys; null and absent are the same."""
         return msgspec.defstruct(
             self.name,
             [(attribute(member.key), *_wire(member)) for member in self.wired],
             rename={attribute(member.key): member.key for member in self.wired},
             kw_only=True,
             forbid_unknown_fields=True,
+            omit_defaults=True,
+            frozen=True,
+            eq=False,
+            gc=False,
+        )
+
+    @cached_property
+    def writers(self) -> dict[Dialect, type[msgspec.Struct]]:
+        """The msgspec types that write the object, by dialect: what is None is null, or absent."""
+        nulls = {member.key for member in self.wired if getattr(member, "null", False)}
+        return {"service": self._writer(nulls), "specification": self._writer(set())}
+
+    def _writer(self, nulls: set[str]) -> type[msgspec.Struct]:
+        """Return a type that writes None in the keys `nulls` as null, and leaves out other keys."""
+        names = {attribute(member.key): member.key for member in self.wired}
+        return msgspec.defstruct(
+            self.name,
+            [(name, Any) if key in nulls else (name, Any, None) for name, key in names.items()],
+            rename=names,
+            kw_only=True,
             omit_defaults=True,
             frozen=True,
             eq=False,
@@ -218,6 +261,15 @@ class Record:
             return [nothing if row is None else row for row in found]
 
         return known
+
+
+def _fields(record: Record, path: Path) -> Iterator[tuple[Path, Field]]:
+    """List the fields of a record and of its parts, with the paths of their objects."""
+    for member in record.members:
+        if isinstance(member, Field):
+            yield path, member
+        elif isinstance(member, Part):
+            yield from _fields(member.record, (*path, member.key))
 
 
 def _known(field: Field) -> Any:

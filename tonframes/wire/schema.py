@@ -7,18 +7,22 @@ Columns have the names that others use: ton-indexer's Postgres tables, the publi
 Dune agree on `compute_gas_used`, `storage_fees_collected`, `descr`, `prev_trans_lt`, … so that one
 query runs on all of them. A meaning that begins with + is of a field that deployed services send
 and the specification does not have. `always` marks what every real answer fills, in every version
-of the service. A column that is added later says `since` which version it exists, and needs a
-`rule` if it is `always` filled: its value in rows of older stores.
+of the service. `null` marks what deployed services send as null where there is no value (Go fields
+without `omitempty`: ton-index-go, index/models/blockchain.go); they leave out other keys, and the
+specification's dialect leaves out all. A column that is added later says `since` which version it
+exists, and needs a `rule` if it is `always` filled: its value in rows of older stores. `older` says
+how older versions of the service spelled a field; a row keeps the spelling that it had.
 """
 
 from __future__ import annotations
 
 from tonframes.wire.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT, TIME
+from tonframes.wire.older import Older
 from tonframes.wire.record import Column, Derived, Entries, Field, Loose, Part, Record, Rows, Table
 
 #: The version of the schema: raised by one whenever columns are added. Each file of a store says
 #: with which version it was written. Columns are never removed, renamed or given another kind.
-VERSION = 1
+VERSION = 2
 
 # ── inside a transaction ─────────────────────────────────────────────────────────────────────────
 
@@ -37,12 +41,12 @@ BLOCK_REF = Record("BlockReference", "A block.", (
 SNAPSHOT = Record("AccountStateSnapshot", "An account's state before or after a transaction.", (
     #     key                kind    unit       meaning                                              column
     Field("hash",             TEXT,   "",        "Hash of the state, base64.", always=True),
-    Field("balance",          DIGITS, "nanoton", "Balance; null if it changed again in the block."),
-    Field("extra_currencies", OBJECT, "",        "Extra currencies: id to amount, JSON."),
-    Field("account_status",   TEXT,   "",        "uninit, frozen, active or nonexist.",               "status"),
-    Field("frozen_hash",      TEXT,   "",        "Hash of the state that was frozen, base64."),
-    Field("data_hash",        TEXT,   "",        "Hash of the contract's data, base64."),
-    Field("code_hash",        TEXT,   "",        "Hash of the contract's code, base64."),
+    Field("balance",          DIGITS, "nanoton", "Balance; null if it changed again in the block.", null=True),
+    Field("extra_currencies", OBJECT, "",        "Extra currencies: id to amount, JSON.", null=True),
+    Field("account_status",   TEXT,   "",        "uninit, frozen, active or nonexist.",               "status", null=True),
+    Field("frozen_hash",      TEXT,   "",        "Hash of the state that was frozen, base64.", null=True),
+    Field("data_hash",        TEXT,   "",        "Hash of the contract's data, base64.", null=True),
+    Field("code_hash",        TEXT,   "",        "Hash of the contract's code, base64.", null=True),
     Field("data_boc",         TEXT,   "",        "The contract's data, a bag of cells in base64."),
     Field("code_boc",         TEXT,   "",        "The contract's code, a bag of cells in base64."),
 ))
@@ -59,16 +63,21 @@ CREDIT_PHASE = Record("CreditPhase", "The message's value is added to the balanc
     Field("credit_extra_currencies", OBJECT, "",        "Extra currencies added: id to amount, JSON."),
 ))
 
+# Until August 2024 the service wrote {"type": "skipped", "skip_reason": "no_state"}, or "vm" (jsonify
+# in InsertManagerPostgres.cpp of ton-index-worker, which the Python service passed on).
+_TYPE = Older("type", {"skipped": True, "vm": False}, since=2)
+_SKIP_REASON = Older("skip_reason", since=2)
+
 COMPUTE_PHASE = Record("ComputePhase", "Execution of the contract by the virtual machine (VM).", (
     #     key                   kind    unit       meaning                                          column
-    Field("skipped",             BOOL,   "",        "The VM did not run; `skipped_reason` says why.",      "compute_skipped"),
-    Field("reason",              TEXT,   "",        "no_state, bad_state, no_gas or suspended.",     "skipped_reason"),
+    Field("skipped",             BOOL,   "",        "The VM did not run; `skipped_reason` says why.",      "compute_skipped", older=_TYPE),
+    Field("reason",              TEXT,   "",        "no_state, bad_state, no_gas or suspended.",     "skipped_reason", older=_SKIP_REASON),
     Field("success",             BOOL,   "",        "The run was accepted and committed.",           "compute_success"),
     Field("msg_state_used",      BOOL,   "",        "The message's init state was used.",            "compute_msg_state_used"),
     Field("account_activated",   BOOL,   "",        "The run made the account active.",              "compute_account_activated"),
     Field("gas_fees",            DIGITS, "nanoton", "Price of `compute_gas_used`; services exchange the two for special accounts (undo_gas_exchange).",                  "compute_gas_fees"),
     Field("gas_used",            DIGITS, "gas",     "Gas consumed.",                                 "compute_gas_used"),
-    Field("gas_limit",           DIGITS, "gas",     "Gas that the message's value buys; 0 for external messages.", "compute_gas_limit"),
+    Field("gas_limit",           DIGITS, "gas",     "Gas that the message's value buys; 0 for external messages; the whole limit for tick_tock.", "compute_gas_limit"),
     Field("gas_credit",          DIGITS, "gas",     "Gas lent to an external message until it is accepted.", "compute_gas_credit"),
     Field("mode",                INT,    "",        "Always 0.",                                     "compute_mode"),
     Field("exit_code",           INT,    "",        "Exit code of the run; 0 and 1 are success.",    "compute_exit_code"),
@@ -96,9 +105,15 @@ ACTION_PHASE = Record("ActionPhase", "The actions that the run has requested, su
     Part("tot_msg_size", SIZE, "Size of the messages created.", "has_action_tot_msg_size", "action_tot_msg_size_{}"),
 ))
 
+# prepare_bounce_phase in transaction.cpp does not count the root cell, and an ordinary bounced body is in it.
+BOUNCED_SIZE = Record("SizeRecord", "Size of something in cells.", (
+    Field("cells", DIGITS, "cells", "Number of distinct cells below the root cell; mostly 0."),
+    Field("bits",  DIGITS, "bits",  "Number of data bits in them."),
+))
+
 BOUNCE_PHASE = Record("BouncePhase", "The message's value is sent back.", (
     Field("type",         TEXT,   "",        "ok, nofunds or negfunds.",                             "bounce"),
-    Part("msg_size", SIZE, "Size of the bounced message.", "has_bounce_msg_size", "bounce_msg_size_{}"),
+    Part("msg_size", BOUNCED_SIZE, "Size of the bounced message below its root cell.", "has_bounce_msg_size", "bounce_msg_size_{}"),
     Field("req_fwd_fees", DIGITS, "nanoton", "Price of sending it back, which was not paid (nofunds).", "bounce_req_fwd_fees"),
     Field("msg_fees",     DIGITS, "nanoton", "The part of the forwarding fee collected here.",       "bounce_msg_fees"),
     Field("fwd_fees",     DIGITS, "nanoton", "The part that travels with the bounced message.",      "bounce_fwd_fees"),
@@ -130,47 +145,47 @@ DESCRIPTION = Record("TransactionDescription", "What kind of transaction, and it
 
 DECODED_BODY = Record("DecodedBody", "A message's body as the service has decoded it, if it could.", (
     #     key       kind    unit meaning                                              column
-    Field("type",    TEXT,   "", "Name of the scheme, such as text_comment.",          "decoded_type"),
+    Field("type",    TEXT,   "", "Scheme, such as text_comment; some services wrongly send a field's name, such as @type or amount.", "decoded_type"),
     Field("@type",   TEXT,   "", "+ The same, from newer services.",                   "decoded_type"),
     Field("comment", TEXT,   "", "The text of a comment. Anyone can write any text.",  "comment"),
     Field("data",    OBJECT, "", "The fields of the scheme."),
 ))
 
 MESSAGE_CONTENT = Record("MessageContent", "A message's body.", (
-    Field("hash", TEXT, "", "Hash of the body, base64.",             "body_hash"),
-    Field("body", TEXT, "", "The body, a bag of cells in base64.",   "body"),
-    Loose("decoded", DECODED_BODY, "The body as the service has decoded it, JSON.", "decoded"),
+    Field("hash", TEXT, "", "Hash of the body, base64.",             "body_hash", null=True),
+    Field("body", TEXT, "", "The body, a bag of cells in base64.",   "body", null=True),
+    Loose("decoded", DECODED_BODY, "The body as the service has decoded it, JSON.", "decoded", null=True),
 ))
 
 INIT_STATE = Record("InitState", "Code and data that come with a message.", (
-    Field("hash", TEXT, "", "Hash of the init state, base64.",           "init_state_hash"),
-    Field("body", TEXT, "", "The init state, a bag of cells in base64.", "init_state_body"),
-    Field("decoded", OBJECT, "", "Always null so far, JSON.",            "init_state_decoded"),
+    Field("hash", TEXT, "", "Hash of the init state, base64.",           "init_state_hash", null=True),
+    Field("body", TEXT, "", "The init state, a bag of cells in base64.", "init_state_body", null=True),
+    Field("decoded", OBJECT, "", "Always null so far, JSON.",            "init_state_decoded", null=True),
 ))
 
 MESSAGE = Record("Message", "A message, as one of its two transactions has it.", (
     #     key                     kind     unit       meaning                                        column
     Field("hash",                   TEXT,   "",        "Hash of the message, base64.",                "msg_hash", always=True),
     Field("hash_norm",              TEXT,   "",        "Hash of an external message, normalised (TEP-467).", "msg_hash_norm"),
-    Field("source",                 TEXT,   "",        "Sender, raw; null for external-in."),
-    Field("destination",            TEXT,   "",        "Receiver, raw; null for external-out."),
-    Field("value",                  DIGITS, "nanoton", "Value carried."),
-    Field("value_extra_currencies", OBJECT, "",        "Extra currencies carried: id to amount, JSON."),
-    Field("fwd_fee",                DIGITS, "nanoton", "Forwarding fee that travels with the message."),
-    Field("ihr_fee",                DIGITS, "nanoton", "Fee for instant hypercube routing; the receiver gets it."),
-    Field("extra_flags",            DIGITS, "",        "+ Flags of the message; bit 0 asks for the new bounce format."),
-    Field("created_lt",             DIGITS, "lt",      "Logical time of the message."),
-    Field("created_at",             DIGITS, "s",       "Unix time of the message."),
-    Field("opcode",                 OPCODE, "",        "First 32 bits of the body, unsigned."),
-    Field("decoded_opcode",         TEXT,   "",        "+ Name of the opcode at the service."),
-    Field("ihr_disabled",           BOOL,   "",        "Instant hypercube routing is disabled."),
-    Field("bounce",                 BOOL,   "",        "Is sent back if its receiver fails."),
-    Field("bounced",                BOOL,   "",        "Was sent back."),
-    Field("import_fee",             DIGITS, "nanoton", "Import fee as the sender declared it; the network ignores it."),
+    Field("source",                 TEXT,   "",        "Sender, raw; null for external-in.", null=True),
+    Field("destination",            TEXT,   "",        "Receiver, raw; null for external-out.", null=True),
+    Field("value",                  DIGITS, "nanoton", "Value carried.", null=True),
+    Field("value_extra_currencies", OBJECT, "",        "Extra currencies carried: id to amount, JSON.", null=True),
+    Field("fwd_fee",                DIGITS, "nanoton", "Forwarding fee that travels with the message.", null=True),
+    Field("ihr_fee",                DIGITS, "nanoton", "Fee for instant hypercube routing; the receiver gets it.", null=True),
+    Field("extra_flags",            DIGITS, "",        "+ Flags of the message; bit 0 asks for the new bounce format.", null=True),
+    Field("created_lt",             DIGITS, "lt",      "Logical time of the message.", null=True),
+    Field("created_at",             DIGITS, "s",       "Unix time of the message.", null=True),
+    Field("opcode",                 OPCODE, "",        "First 32 bits of the body, unsigned.", null=True),
+    Field("decoded_opcode",         TEXT,   "",        "+ Name of the opcode at the service.", null=True),
+    Field("ihr_disabled",           BOOL,   "",        "Instant hypercube routing is disabled.", null=True),
+    Field("bounce",                 BOOL,   "",        "Is sent back if its receiver fails.", null=True),
+    Field("bounced",                BOOL,   "",        "Was sent back.", null=True),
+    Field("import_fee",             DIGITS, "nanoton", "Import fee as the sender declared it; the network ignores it.", null=True),
     Field("in_msg_tx_hash",         TEXT,   "",        "The transaction that received it, base64."),
     Field("out_msg_tx_hash",        TEXT,   "",        "The transaction that sent it, base64."),
-    Part("message_content", MESSAGE_CONTENT, "Body.",       "has_message_content"),
-    Part("init_state",      INIT_STATE,      "Init state.", "has_init_state"),
+    Part("message_content", MESSAGE_CONTENT, "Body.",       "has_message_content", null=True),
+    Part("init_state",      INIT_STATE,      "Init state.", "has_init_state", null=True),
 ))
 
 # ── transactions and blocks ──────────────────────────────────────────────────────────────────────
@@ -191,13 +206,13 @@ TRANSACTION = Record("Transaction", "One run of one account, with its phases.", 
     Field("orig_status",               TEXT,   "",        "Status before: uninit, frozen, active or nonexist.",      always=True),
     Field("end_status",                TEXT,   "",        "The account after.",                              always=True),
     Field("total_fees",                DIGITS, "nanoton", "Fees that validators collect here; forwarding fees travel with the messages.", always=True),
-    Field("total_fees_extra_currencies", OBJECT, "",      "The same in extra currencies, JSON."),
+    Field("total_fees_extra_currencies", OBJECT, "",      "The same in extra currencies, JSON.", null=True),
     Part("description", DESCRIPTION,                      "Kind and phases."),
-    Part("account_state_before", SNAPSHOT, "The account before.", "has_account_state_before", "account_state_{}_before"),
-    Part("account_state_after",  SNAPSHOT, "The account after.",  "has_account_state_after",  "account_state_{}_after"),
+    Part("account_state_before", SNAPSHOT, "The account before.", "has_account_state_before", "account_state_{}_before", null=True),
+    Part("account_state_after",  SNAPSHOT, "The account after.",  "has_account_state_after",  "account_state_{}_after", null=True),
     Field("emulated",                  BOOL,   "",        "Emulated, not from the chain."),
     Field("finality",                  TEXT,   "",        "+ pending, confirmed or finalized."),
-    Rows("in_msg",   MESSAGE, "The message that started it.", single=True),
+    Rows("in_msg",   MESSAGE, "The message that started it.", single=True, null=True),
     Rows("out_msgs", MESSAGE, "The messages that it sent."),
 ))
 
@@ -216,7 +231,7 @@ BLOCK = Record("Block", "A block of the masterchain or of a shard.", (
     Field("start_lt",                  DIGITS, "lt", "First logical time."),
     Field("end_lt",                    DIGITS, "lt", "Last logical time."),
     Field("tx_count",                  INT,    "",   "Transactions in the block."),
-    Field("prev_blocks",               ARRAY,  "",   "The block before it, two after a merge, JSON."),
+    Field("prev_blocks",               ARRAY,  "",   "The block before it, two after a merge, JSON.", null=True),
     Field("after_merge",               BOOL,   "",   "Two shards were merged into this one."),
     Field("before_split",              BOOL,   "",   "The shard splits after this block."),
     Field("after_split",               BOOL,   "",   "The first block after a split."),
@@ -239,19 +254,19 @@ BLOCK = Record("Block", "A block of the masterchain or of a shard.", (
 
 ACCOUNT = Record("AccountState", "An account at the moment it was fetched.", (
     Field("address",               TEXT,   "",        "Account, raw.", always=True),
-    Field("status",                TEXT,   "",        "uninit, frozen, active or nonexist."),
-    Field("balance",               DIGITS, "nanoton", "Balance, rent since the last transaction not deducted."),
-    Field("extra_currencies",      OBJECT, "",        "Extra currencies: id to amount, JSON."),
-    Field("last_transaction_lt",   DIGITS, "lt",      "Logical time of its last transaction."),
-    Field("last_transaction_hash", TEXT,   "",        "Its last transaction, base64."),
+    Field("status",                TEXT,   "",        "uninit, frozen, active or nonexist.", null=True),
+    Field("balance",               DIGITS, "nanoton", "Balance, rent since the last transaction not deducted.", null=True),
+    Field("extra_currencies",      OBJECT, "",        "Extra currencies: id to amount, JSON.", null=True),
+    Field("last_transaction_lt",   DIGITS, "lt",      "Logical time of its last transaction.", null=True),
+    Field("last_transaction_hash", TEXT,   "",        "Its last transaction, base64.", null=True),
     Field("account_state_hash",    TEXT,   "",        "Hash of the state, base64."),
     Field("frozen_hash",           TEXT,   "",        "Hash of the state that was frozen, base64."),
     Field("data_hash",             TEXT,   "",        "Hash of the contract's data, base64."),
     Field("code_hash",             TEXT,   "",        "Hash of the contract's code, base64."),
     Field("data_boc",              TEXT,   "",        "The contract's data, a bag of cells in base64."),
     Field("code_boc",              TEXT,   "",        "The contract's code, a bag of cells in base64."),
-    Field("contract_methods",      ARRAY,  "",        "Ids of its get-methods, JSON."),
-    Field("interfaces",            ARRAY,  "",        "+ Interfaces that it has, JSON."),
+    Field("contract_methods",      ARRAY,  "",        "Ids of its get-methods, JSON.", null=True),
+    Field("interfaces",            ARRAY,  "",        "+ Interfaces that it has, JSON.", null=True),
 ))
 
 ADDRESS_BOOK_ENTRY = Record("AddressBookEntry", "An address in the forms that people read.", (
@@ -289,7 +304,7 @@ ACCOUNTS_ANSWER = Record("AccountStates", "Answer about a list of accounts.", (
     Entries("metadata",     METADATA_ROW,     "Entries for the tokens among them."),
 ))
 
-_EXTRA = Column("extra", OBJECT, "", "What the schema has no place for: value by JSON pointer, JSON.")
+_EXTRA = Column("extra", OBJECT, "", "What the schema has no place for, and older spellings: value by JSON pointer, JSON.")
 _FETCHED = Column("fetched_at", TIME, "", "When it was fetched.")
 
 TRANSACTIONS = Table("transactions", TRANSACTION, keys=(("hash",), ("account", "lt")), order=("mc_block_seqno", "lt", "account"), after=(_EXTRA,))

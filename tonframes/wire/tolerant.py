@@ -1,8 +1,9 @@
 """Read an answer that the strict reading has refused.
 
 This goes through the answer token by token. What the schema has no place for goes to `extra`,
-verbatim, under its RFC 6901 pointer. Anything else that does not have the declared form raises a
-`DecodeError` with its path. The structs are those that the strict reading makes.
+verbatim, under its RFC 6901 pointer. So does an older spelling (`Older`), which is read as well.
+Anything else that does not have the declared form raises a `DecodeError` with its path. The structs
+are those that the strict reading makes.
 """
 
 from __future__ import annotations
@@ -60,6 +61,14 @@ class TolerantReader:
             inner = tokens.pop(member.key, b"")
             here = f"{path}.{member.key}"
             there = f"{pointer}/{escape(member.key)}"
+            if isinstance(member, Field) and member.older and member.older.key in tokens:
+                if inner not in (b"", b"null"):
+                    extra[there] = inner  # beside the older spelling: both are written back
+                elif (
+                    value := member.older.read(member.kind, tokens[member.older.key])
+                ) is not None:
+                    values[attribute(member.key)] = value
+                    continue
             if inner in (b"", b"null") and not _needed(member):
                 continue
             if not _needed(member) and _fills(member) and inner[1:].lstrip() == b"}":
@@ -72,11 +81,7 @@ class TolerantReader:
                     raise DecodeError(here, "an integer of 64 bits", shorten(inner)) from None
                 extra[there] = inner
         for key, inner in tokens.items():
-            deadline.check()
-            if len(key) > LONGEST_NAME:
-                expected = f"names of at most {LONGEST_NAME} characters"
-                raise DecodeError(path, expected, shorten(key))
-            extra[f"{pointer}/{escape(key)}"] = _utf8(inner, f"{path}.{_printable(key)}")
+            extra[f"{pointer}/{escape(key)}"] = _unknown(key, inner, path)
         return record.struct(**values)
 
     def _value(
@@ -162,6 +167,14 @@ def _check_distinct(members: _Members, path: str) -> None:
 
 def _printable(key: str) -> str:
     return ascii(key)[1:-1]
+
+
+def _unknown(key: str, token: bytes, path: str) -> bytes:
+    """Check a member of the object at a path that the schema does not know."""
+    deadline.check()
+    if len(key) > LONGEST_NAME:
+        raise DecodeError(path, f"names of at most {LONGEST_NAME} characters", shorten(key))
+    return _utf8(token, f"{path}.{_printable(key)}")
 
 
 def _utf8(token: bytes, path: str) -> bytes:

@@ -2,7 +2,8 @@
 
 Versions only add columns. In older rows a column that came later has the value that `extra` kept
 for it, else the value of its `rule`, else null; a column that is computed from others is computed.
-A kept value that is not of the column's kind stays in `extra`.
+A kept value that is not of the column's kind stays in `extra`. A column whose older spelling a
+later version has learned is filled from `extra`, which keeps the spelling.
 """
 
 from __future__ import annotations
@@ -14,16 +15,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tonframes.errors import DecodeError
 from tonframes.wire import codec, tolerant
-from tonframes.wire.extra import dump, escape, load
+from tonframes.wire.extra import dump, load, pointer_to
 from tonframes.wire.record import Entries, Loose, Part, Record, Rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tonframes.wire.extra import Extra
+    from tonframes.wire.older import Respelled
     from tonframes.wire.record import Column, Path, Table, Wired
 
 
@@ -35,7 +38,7 @@ def columns_of(table: Table, version: int) -> list[Column]:
 def needed(table: Table, version: int, names: Sequence[str]) -> list[str]:
     """List the columns of a version that `upgrade` must have to make columns of today."""
     later = {column.name for column in table.columns if column.since > version} & set(names)
-    if not later:
+    if not later and not _learned(table, version, names):
         return list(names)
     sources = {column.of for column in table.record.columns if column.name in later}
     wanted = {*names, *sources, "extra"}
@@ -60,6 +63,9 @@ def upgrade(table: Table, rows: pa.Table, version: int, names: Sequence[str]) ->
     later = {column.name: column for column in table.columns if column.since > version}
     if later and "extra" in found:
         found |= _from_extra(table, version, found["extra"])
+    for pointer, field in _learned(table, version, names).items():
+        read = [field.found_in(load(extra), pointer) for extra in rows["extra"].to_pylist()]
+        found[field.column] = pc.coalesce(found[field.column], field.kind.decode(read))
     found |= _computed(table, found, later.keys() & set(names))
     for name in later.keys() & set(names):
         values = found.get(name)
@@ -71,6 +77,15 @@ def upgrade(table: Table, rows: pa.Table, version: int, names: Sequence[str]) ->
     fields = [table.schema.field(name) for name in names]
     schema = pa.schema(fields, metadata=table.schema.metadata)
     return pa.Table.from_arrays([found[name] for name in names], schema=schema)
+
+
+def _learned(table: Table, version: int, names: Iterable[str]) -> dict[str, Respelled]:
+    """Return the older spellings that later versions read, if their columns are asked for."""
+    return {
+        pointer: field
+        for pointer, field in table.record.older.items()
+        if field.older.since > version and field.column in names
+    }
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,8 +132,8 @@ def _from_extra(table: Table, version: int, column: pa.ChunkedArray) -> dict[str
 def _later(table: Table, version: int) -> tuple[_Later, ...]:
     return tuple(
         _Later(
-            parent=_pointer(path),
-            pointer=_pointer((*path, member.key)),
+            parent=pointer_to(path),
+            pointer=pointer_to((*path, member.key)),
             record=Record("Later", "What came later.", (member,)),
             columns=[
                 column
@@ -143,10 +158,6 @@ def _members(record: Record, version: int, path: Path) -> Iterator[tuple[Path, W
 
 def _of_the_wire(record: Record) -> list[Column]:
     return [column for column in record.columns if not column.of]
-
-
-def _pointer(path: Path) -> str:
-    return "".join(f"/{escape(key)}" for key in path)
 
 
 def _computed(table: Table, found: dict[str, Any], names: set[str]) -> dict[str, Any]:
