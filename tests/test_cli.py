@@ -16,6 +16,7 @@ from io import StringIO
 
 import pyarrow.parquet as pq
 import pytest
+from fault_server import FaultServer, raw
 
 import tonframes as tf
 from tonframes.cli import _parser, main
@@ -304,9 +305,9 @@ def interrupted(lines):
     return process.wait(60), process.communicate()[1]
 
 
-def test_a_second_ctrl_c_shows_no_traceback():
+def test_a_second_ctrl_c_ends_the_process_at_once():
     lines = ["try: wait('first')", "except KeyboardInterrupt: wait('second')"]
-    assert interrupted(lines) == (130, "tonframes: interrupted\n")
+    assert interrupted(lines) == (-signal.SIGINT, "")
 
 
 def test_ctrl_c_at_the_exit_ends_the_process_at_once():
@@ -418,3 +419,46 @@ def test_a_port_that_is_taken_is_named(capsys):
         port = url.rpartition(":")[2]
         assert main(["serve", str(tf.sample()), "--port", port]) == 1
     assert f"cannot listen on 127.0.0.1:{port} (Address already in use)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.01, 0.05, 0.2])
+def test_a_second_ctrl_c_leaves_no_traceback(tmp_path, pause):  # F39
+    with FaultServer() as server:
+        server.otherwise = raw(end="stall")
+        store = tmp_path / "store"
+        process = start("fetch", "blocks", "100:200", "--store", store, "--url", server.url)
+        ends = time.monotonic() + 30
+        while not server.seen and time.monotonic() < ends:
+            time.sleep(0.02)
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+            time.sleep(pause)
+        _, said = process.communicate(timeout=20)
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
+    assert process.returncode in {130, -signal.SIGINT}
+
+
+def test_a_second_ctrl_c_while_python_ends_leaves_no_traceback(tmp_path):  # F39
+    code = (
+        "import atexit, sys, time; from tonframes.__main__ import main; "
+        "atexit.register(time.sleep, 5); sys.exit(main())"
+    )
+    with FaultServer() as server:
+        server.otherwise = raw(end="stall")
+        store = ["--store", str(tmp_path / "store"), "--url", server.url]
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "fetch", "blocks", "100:200", *store],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        ends = time.monotonic() + 30
+        while not server.seen and time.monotonic() < ends:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline().startswith("tonframes: interrupted.")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert said == ""
+    assert process.returncode == -signal.SIGINT

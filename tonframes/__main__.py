@@ -17,12 +17,14 @@ _SOON = 0.05  # seconds
 def main() -> int:
     """Run the command line. Ctrl-C ends it without a traceback, whenever it comes."""
     sys.unraisablehook = _again_if_interrupted
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         from tonframes.cli import main as run  # noqa: PLC0415 - importing takes a moment too
 
         return run()
     except KeyboardInterrupt:
-        # A second Ctrl-C while the first one is handled, or one before the arguments are read.
+        # It came before the arguments were read.
         sys.stderr.write("tonframes: interrupted\n")
         return 130
     finally:
@@ -30,9 +32,20 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
+def _interrupt(*_: object) -> None:
+    """Raise KeyboardInterrupt; the next Ctrl-C ends the process at once.
+
+    What is committed to the store stays there in either case. Python's own handler would print a
+    traceback where the second one comes.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    raise KeyboardInterrupt
+
+
 def _again_if_interrupted(unraisable: UnraisableHookArgs) -> None:
     """Repeat a Ctrl-C that came in a destructor, where Python prints it and goes on."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        signal.signal(signal.SIGINT, _interrupt)
         # Within this hook it would be lost as well.
         again = threading.Timer(_SOON, _thread.interrupt_main)
         again.daemon = True

@@ -26,7 +26,8 @@ exit status:
   0    success
   1    an error; stderr has one line about it
   2    wrong arguments, seqnos or addresses
-  130  interrupted by Ctrl-C (serve: 0); what is committed to the store stays there
+  130  interrupted by Ctrl-C (serve: 0); what is committed to the store stays there; a second
+       Ctrl-C ends at once
   141  the reader of the output has closed the pipe
 
 spreadsheets:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import functools
 import gzip
 import http.client
 import itertools
@@ -29,7 +30,7 @@ from urllib3.connection import HTTPConnection
 from tonframes.client import Client
 from tonframes.client.rate import Clock, Rate, Turn
 from tonframes.client.transport import Transport
-from tonframes.errors import DecodeError, RequestError
+from tonframes.errors import DecodeError, RequestError, TonframesWarning
 
 KEY = "SECRET_key-0123456789abcdef0123456789abcdef"
 ADDRESSES = [f"0:{number:064X}" for number in range(300)]
@@ -410,6 +411,23 @@ def test_connecting_takes_nothing_from_the_distance_of_requests(server, monkeypa
     with connect(server, requests_per_second=4) as client, ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda _: ask(client), range(10)))
     assert fullest_second(seen.time for seen in server.seen) <= 4
+
+
+@pytest.mark.parametrize("limit", [1, 10])
+def test_slow_handshakes_leave_no_second_with_more_than_the_rate(server, monkeypatch, limit):
+    connect_to = HTTPConnection.connect
+
+    def slowly(connection):  # F78; the first connections take longer than those after them
+        time.sleep(0.15 if len(server.seen) < limit else 0.01)
+        connect_to(connection)
+
+    monkeypatch.setattr(HTTPConnection, "connect", slowly)
+    server.otherwise = raw(sized(GOOD))  # closes the connection: each request has a handshake
+    count = 4 if limit == 1 else 35
+    with connect(server, requests_per_second=limit) as client, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: ask(client), range(count)))
+    assert len({seen.peer for seen in server.seen}) == count
+    assert fullest_second(seen.time for seen in server.seen) <= limit
 
 
 def test_200_threads_share_one_rate(server):  # F49, P6
@@ -927,6 +945,113 @@ def test_the_key_stays_in_its_header(server, clock, caplog, capsys, monkeypatch)
     for text in told:
         assert KEY not in text
         assert KEY[:10] not in text
+
+
+def shown(error):
+    """What rich shows of an error, with the variables of the frames that are not this file's."""
+    from rich.traceback import Traceback
+
+    trace = Traceback.extract(type(error), error, error.__traceback__, show_locals=True)
+    frames = [f for stack in trace.stacks for f in stack.frames if f.filename != __file__]
+    texts = [f"{stack.exc_value} {stack.notes}" for stack in trace.stacks]
+    return [*texts, *(f"{frame.name}: {frame.locals}" for frame in frames), *locals_of(error)]
+
+
+def leaks(text):
+    """Whether a text has a part of the key."""
+    return any(KEY[at : at + 8].lower() in text.lower() for at in range(len(KEY) - 7))
+
+
+def chained(error):
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+ECHOES = {
+    "value": b'{"transactions": "%s"}' % KEY.encode(),
+    "cut": b'{"transactions": "%s %s"}' % (b"x" * 50, KEY.encode()),
+    "list": b'{"transactions": ["%s"]}' % KEY.encode(),
+    "name": b'{"%s": []}' % KEY.lower().encode(),
+    "text": b"got %s" % KEY.encode(),
+}
+
+
+@pytest.mark.parametrize("name", ECHOES)
+def test_a_key_that_an_answer_has_is_not_shown(server, clock, caplog, name):  # F74
+    from tonframes.wire import pages, schema
+
+    caplog.set_level(logging.DEBUG)
+    server.otherwise = answer(ECHOES[name])
+    read = functools.partial(pages.read, schema.BLOCKS_ANSWER)
+    with connect(server, clock=clock, api_key=KEY) as client:
+        with pytest.raises(DecodeError) as caught:
+            client.masterchain_info(read)
+        (error,) = chained(caught.value)
+        attributes = [error.path, error.expected, error.found, *error.__notes__]
+        told = [str(error), repr(error), repr(pickle.dumps(error)), *attributes, *shown(error)]
+        assert not any(map(leaks, [*told, caplog.text, repr(client.statistics)]))
+        assert "***" in str(error)
+
+
+def test_a_key_that_is_the_name_of_a_field_is_in_no_warning(server):  # F74
+    from tonframes.wire import pages, schema
+
+    server.otherwise = answer(b'{"transactions": [], "%s": 1}' % KEY.encode())
+    with connect(server, api_key=KEY) as client:
+        page = client.masterchain_info(functools.partial(pages.read, schema.BLOCKS_ANSWER))
+        with pytest.warns(TonframesWarning, match=r"no place for /\*\*\*") as warned:
+            pages.blocks_tables([page])
+    assert not any(leaks(str(warning.message)) for warning in warned)
+
+
+def test_a_key_in_the_address_of_a_redirect_is_not_shown(server):  # F74
+    server.otherwise = answer(b"", 302, Location=f"https://{KEY}.example/{KEY}")
+    with connect(server, api_key=KEY) as client:
+        with pytest.raises(RequestError, match=r"pass 'https://\*\*\*\.example' as") as caught:
+            ask(client)
+        assert not any(map(leaks, shown(caught.value)))
+
+
+def test_urllib3_logs_no_key(server, caplog):  # F74
+    server.otherwise = raw(HEAD + f"Content-Length: 2\r\n{KEY}\r\n\r\n{{}}".encode())
+    with connect(server, api_key=KEY) as client:
+        client.masterchain_info(bytes)
+    assert "Failed to parse headers" in caplog.text
+    assert "***" in caplog.text
+    assert not leaks(caplog.text)
+
+
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [
+        (KEY, {"timeout": -1}),
+        (KEY, {"base_url": "ftp://example.org"}),
+        (KEY, {"base_url": "http://example.org"}),
+        (KEY, {"max_in_flight": "many"}),
+        (KEY + " " + KEY, {}),
+        (KEY.encode(), {}),
+        (KEY * 9, {"deadline": 0}),
+    ],
+)
+def test_the_constructor_shows_no_key_in_its_variables(key, options):  # F74
+    with pytest.raises((ValueError, TypeError)) as caught:
+        Client(api_key=key, **options)
+    (error,) = chained(caught.value)
+    assert any(frame.startswith("__init__: {") for frame in shown(error))
+    assert not any(map(leaks, shown(error)))
+
+
+def test_an_interrupted_request_shows_no_key_in_its_variables(server, monkeypatch):  # F74
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(http.client.HTTPConnection, "send", interrupted)
+    with connect(server, api_key=KEY) as client:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            ask(client)
+        (error,) = chained(caught.value)
+        assert not any(map(leaks, shown(error)))
 
 
 @pytest.mark.parametrize("key", ["", " ", "SECRET key", "SECRET\nkey", "SECRÉT", "a" * 9 + "\0"])

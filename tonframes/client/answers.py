@@ -35,6 +35,7 @@ class Verdict(Enum):
     ABSENT = "the service has nothing there, or not yet"
     NOT_FOUND = "a 404 that the service did not write: may succeed later, or never"
     UNKNOWN = "the service does not have this operation"
+    TOO_LARGE = "the answer is too large: ask for less in one request"
     TOO_LONG = "the URL is too long: ask for less in one request"
     FINAL = "would fail again"
 

@@ -6,8 +6,8 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
-from threading import Thread
 from typing import TYPE_CHECKING
 
 from tonframes.errors import (
@@ -18,6 +18,7 @@ from tonframes.errors import (
     TonframesError,
 )
 from tonframes.fetch.block import BlockPages, fetch_block
+from tonframes.fetch.crew import Crew
 from tonframes.fetch.network import Network
 from tonframes.fetch.progress import progress as shown
 from tonframes.fetch.proving import Proven, Stretch, Unproven
@@ -317,9 +318,7 @@ def _ahead(
 ) -> Iterator[tuple[int, Future[BlockPages]]]:
     """Fetch masterchain blocks in threads, and yield them in order.
 
-    So one block is decoded, which holds the interpreter lock, while others are downloaded. Unlike
-    those of an executor, the threads are daemons: an interrupted fetch, or the end of the program,
-    does not wait for open requests.
+    So one block is decoded, which holds the interpreter lock, while others are downloaded.
 
     Parameters
     ----------
@@ -327,8 +326,9 @@ def _ahead(
         Takes the blocks that are not processed yet. After an interruption it has what has come.
     """
     tasks: SimpleQueue[_Task | None] = SimpleQueue()
+    crew = Crew()
     for _ in range(min(WORKERS, len(seqnos))):
-        Thread(target=_work, args=(client, tasks), name="tonframes", daemon=True).start()
+        crew.run(partial(_work, client, tasks))
     waiting.clear()
     try:
         for seqno in seqnos:
@@ -345,6 +345,7 @@ def _ahead(
             future.cancel()
         for _ in range(WORKERS):
             tasks.put(None)
+        crew.close()
 
 
 def _work(client: Client, tasks: SimpleQueue[_Task | None]) -> None:

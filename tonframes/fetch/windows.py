@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -351,8 +352,8 @@ class _Windows:
             self._error = self._error or error
 
     def _decoding(self, parse: Callable[[bytes], P]) -> Callable[[bytes], P]:
-        """Return a function that decodes in the thread for it."""
-        return lambda content: self._decoder.submit(parse, content).result()
+        """Return a function that decodes in the thread for it, in the context of its caller."""
+        return lambda content: self._decoder.submit(copy_context().run, parse, content).result()
 
     def _read_blocks(self, part: Slice) -> None:
         """Read a page of a slice."""
