@@ -31,8 +31,9 @@ SEQNOS = range(FIRST, FIRST + 400)  # four rounds of a split and a merge, of two
 SHARE = 0.35
 #: As many that lie as fail.
 FAULTS = [*PASSING.values(), *[*LYING.values(), shuffled, twice, twice_otherwise] * 4]
-#: Answers after which the process may be killed; undisturbed it takes some 900.
-KILLS = range(30, 1000)
+#: Answers after which the process may be killed, block by block and through windows of twenty
+#: rows; undisturbed it takes some 900 and some 250.
+KILLS = {False: range(30, 1000), True: range(30, 200)}
 
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(["tonframes"])
@@ -45,24 +46,29 @@ def chain(tmp_path_factory):
     return path, digests(tf.read_blocks(path, SEQNOS))
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["block by block", "windows"])
+def windows(request):
+    return request.param
+
+
 @pytest.fixture(scope="module")
-def service(chain):
-    with Faulty(chain[0]) as service:
+def service(chain, windows):
+    with Faulty(chain[0], windows=windows) as service:
         yield service
 
 
-@pytest.mark.parametrize("seed", slow_after(3, SEEDS))
-def test_nothing_is_lost_or_doubled(service, chain, tmp_path, seed):
+@pytest.mark.parametrize("seed", slow_after(2, SEEDS))
+def test_nothing_is_lost_or_doubled(service, chain, tmp_path, seed, windows):
     rng = Random(seed)
     service.storm(seed, SHARE, FAULTS)
-    page = 1000 if seed % 5 else 4
+    page = 20 if windows else 1000 if seed % 5 else 4
     processes = []
 
     def kill() -> None:
         # Some time after an answer, so that decoding and committing are hit as well.
         Timer(rng.uniform(0, 0.1), processes[-1].kill).start()
 
-    service.alarms = dict.fromkeys(rng.sample(KILLS, rng.randint(1, 3)), kill)
+    service.alarms = dict.fromkeys(rng.sample(KILLS[windows], rng.randint(1, 3)), kill)
     while not processes or processes[-1].exitcode:
         assert len(processes) < 20
         arguments = (service.url, tmp_path / "store", SEQNOS, page)

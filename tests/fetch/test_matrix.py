@@ -850,6 +850,16 @@ def test_f56_the_end_after_a_full_page_is_found(specified, rows):
         comes_whole_without_blocks(specified)
 
 
+@pytest.mark.filterwarnings("ignore:.*came twice with the same content")
+@pytest.mark.parametrize("rows", [2, 3])
+def test_f20_a_row_that_comes_twice_hides_no_other(specified, rows):
+    # A page with one row more than it may have: the next one must not begin one row too late.
+    specified.service.inject(twice, SHARDS, offset=0)
+    with small_pages(rows):
+        comes_whole_without_blocks(specified)
+    assert specified.service.met
+
+
 def test_an_undisturbed_run_is_the_truth(lab):
     lab.comes_whole()
     assert lab.service.met == 0

@@ -264,11 +264,15 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
         if rows < limit:
             return
         known = len(seen)
-        seen.update(row.hash for row in page.answer.transactions or ())
-        seen.update((row.workchain, row.shard, row.seqno) for row in page.answer.blocks or ())
+        came: list[set[object]] = [
+            {row.hash for row in page.answer.transactions or ()},
+            {(row.workchain, row.shard, row.seqno) for row in page.answer.blocks or ()},
+        ]
+        seen.update(*came)
         if len(seen) == known or offset >= MOST_PAGES * MOST_ROWS:
             raise _InconsistentError(f"a full page at offset {offset} has no new rows")
-        offset += rows
+        # A row that comes twice must not hide another one: a page may rather begin too early.
+        offset += min(limit, max(map(len, came)))
 
 
 def _page_after(ask: Callable[[], Page]) -> Page | None:
