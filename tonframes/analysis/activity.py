@@ -10,10 +10,10 @@ from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.expressions import one_if
 from tonframes.analysis.grouping import (
     keys_of,
+    messages_with,
     refuse_figures,
     refuse_unknown,
     take_grouped,
-    with_unsigned_opcode,
 )
 from tonframes.analysis.periods import PERIODS, with_period
 from tonframes.analysis.phases import with_true_gas
@@ -236,16 +236,10 @@ def flows(
     periods = [key for key in keys if key in PERIODS]
     own = [key for key in keys if key not in periods]
     found = intake.columns_of(messages, "flows", MESSAGES)
-    known = [key for key in own if key in MESSAGES.schema.names]
-    needs = [*FLOWS, *known, *["created_at"] * bool(periods)]
-    rows = intake.take(
-        messages, "flows", MESSAGES, needs, also=[key for key in own if key in found]
-    )
+    rows = messages_with(messages, "flows", own, [*FLOWS, *["created_at"] * bool(periods)])
     refuse_unknown("flows", own, found, found)
     rows = rows.filter(~nw.col("source").is_null() & ~nw.col("destination").is_null())
     rows = rows.unique("msg_hash")
-    if "opcode" in keys:
-        rows = engines.by_row(rows, with_unsigned_opcode)
     for period in periods:
         rows = with_period(rows, period, "created_at")
     rows = engines.by_row(rows, _split_bounced)
