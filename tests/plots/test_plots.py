@@ -24,7 +24,7 @@ from tonframes.plots import (
 )
 
 #: One plot of each function.
-FUNCTIONS = ["fees by opcode", "gas", "failures by opcode", "activity", "flows", "trace"]
+FUNCTIONS = ["fees by operation", "gas", "failures by operation", "activity", "flows", "trace"]
 #: All plots, of which the ordinary run draws one of each function.
 ALL = FUNCTIONS + slow(*(name for name in PLOTS if name not in FUNCTIONS))
 

@@ -77,9 +77,10 @@ def activity(
         `ACTIVITY` and `ACTIVITY_MESSAGES` name the columns.
     by
         Columns to group by: columns of transactions (mc_block_seqno, block_workchain and
-        block_shard, account, …); columns of messages (opcode, …), which means of the message that
-        started the transaction; or "hour", "day", "week" (from Monday) and "month", in UTC. An
-        empty list makes one group.
+        block_shard, account, …); columns of messages (source, …), which means of the message that
+        started the transaction; "operation", as `with_operation` gives it; or "hour", "day", "week"
+        (from Monday) and "month", in UTC. An empty list makes one group. External messages have no
+        opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -193,9 +194,10 @@ def flows(
         A frame of any engine, of our table or of the public lake, or a `Blocks`. `FLOWS` names the
         columns.
     by
-        Columns of messages to group by (source, destination, opcode, trace_id, …); or "hour",
-        "day", "week" (from Monday) and "month", in UTC, of the time when they were sent. Columns of
-        the transaction at one end of a message cannot be used. An empty list makes one group.
+        Columns of messages to group by (source, destination, opcode, trace_id, …); "operation", as
+        `with_operation` gives it; or "hour", "day", "week" (from Monday) and "month", in UTC, of
+        the time when they were sent. Columns of the transaction at one end of a message cannot be
+        used. An empty list makes one group.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 

@@ -277,12 +277,13 @@ def failure_summary(
     ----------
     transactions, messages
         Frames of one engine, or a `Blocks` in place of both. Messages are only needed to group by
-        their columns.
+        the operation or by their columns.
     by
         Columns to group by: phase, code, name, meaning and bounce of `failures`; columns of
-        transactions (account, account_state_code_hash_before, …); columns of messages (opcode,
-        source, …), which means of the message that started the transaction; or "hour", "day",
-        "week" (from Monday) and "month", in UTC. An empty list makes one group.
+        transactions (account, account_state_code_hash_before, …); columns of messages (source, …),
+        which means of the message that started the transaction; "operation", as `with_operation`
+        gives it; or "hour", "day", "week" (from Monday) and "month", in UTC. An empty list makes
+        one group. External messages have no opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -294,7 +295,7 @@ def failure_summary(
     - failures: number of failed transactions.
     - rate: share of the transactions that failed in this way, 0 to 1. It refers to all transactions
       with the same values in those columns of `by` that are not columns of `failures`: with
-      ``by=["opcode", "phase"]``, to all transactions with the same opcode.
+      ``by=["operation", "phase"]``, to all transactions with the same operation.
     - call_rate: the same share of the calls, which are the transactions without deposits and dust.
       Spam does not change this rate.
     - accounts: number of different accounts that failed in this way.
