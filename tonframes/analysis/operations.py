@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
@@ -16,7 +16,10 @@ from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.frames import Blocks
     from tonframes.wire.record import Table
 
 #: What `by` may name in addition to columns and periods.
@@ -34,6 +37,10 @@ _HELPER, _DECODED = "with_operation", "decoded_opcode"
 _BYTES = {byte: f"{byte:02x}" for byte in range(256)}
 
 
+@overload
+def with_operation(frame: Blocks, messages: None = None) -> pd.DataFrame: ...
+@overload
+def with_operation(frame: AnyFrame, messages: AnyFrame | None = ...) -> AnyFrame: ...
 def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFrame:
     """Add the operation of each transaction or message: one name for what it does.
 
@@ -44,10 +51,11 @@ def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFram
     Parameters
     ----------
     frame
-        Transactions together with `messages`; or messages alone. A frame of any engine, of our
-        tables or of the public lake. A `Blocks` alone stands for its transactions and messages.
+        Transactions, with their `messages` as the second argument; or messages alone. A frame of
+        any engine, of our tables or of the public lake; or a `Blocks` in place of transactions and
+        messages.
     messages
-        The messages of the transactions: a frame of the same engine. The operation of a transaction
+        The messages of the transactions, a frame of the same engine. The operation of a transaction
         is that of the message that started it.
 
     Returns
@@ -57,11 +65,11 @@ def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFram
 
     - operation: the first of these that applies:
 
-      1. tick-tock: the transaction has no in-message. The network itself runs some contracts of the
-         masterchain at the start and at the end of each block.
+      1. tick-tock: no message started the transaction. The network itself runs some contracts of
+         the masterchain at the start and at the end of each block.
       2. external: the message came from outside the chain. Most are signed requests to a wallet.
          The opcode and its name (`decoded_opcode`) are not used.
-      3. event: the message goes to the outside of the chain, as a log of its contract.
+      3. event: the message goes out of the chain, as a log of its contract. Its opcode is not used.
       4. bounced: the message came back, because its receiver failed.
       5. comment: the opcode is 0, which means that a text follows.
       6. The name of the opcode: `decoded_opcode`, if the frame has this column, or else as
@@ -83,8 +91,11 @@ def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFram
     Names are not facts. A contract may use an opcode for something else. The names of opcodes may
     change with the version of tonframes and of the service, so no store has this column.
 
-    In a frame with a column `operation`, ``by="operation"`` uses this column, so that it can be
-    changed beforehand.
+    If a frame has a column `operation`, ``by="operation"`` uses this column, so it can be changed
+    beforehand.
+
+    To divide external messages by the kind of wallet, group by ``["operation",
+    "account_state_code_hash_before"]``. `code_name` gives the names.
 
     `failures` uses the word deposit for fewer transactions: those that came to an address without
     a contract.
@@ -145,7 +156,6 @@ def to_messages(rows: Frame) -> Frame:
 
 def to_transactions(rows: Frame) -> Frame:
     """Add the operation to transactions that have that of their in-message, if there is one."""
-    # A tick or tock has no in-message, and nothing else has none.
     operation = nw.when(nw.col("descr") == "tick_tock").then(nw.lit(TICK_TOCK))
     return rows.with_columns(operation.otherwise(nw.col(OPERATION)).alias(OPERATION))
 

@@ -89,7 +89,7 @@ def plot_trace(
     known = labels.address_labels(accounts, "plot_trace", address_book)
     ax = style.axes(ax)
     title = f"Trace {labels.shortened(trace_id, 11)}"
-    style.set_labels(ax, title=title, x="messages after the first", y="account")
+    style.set_labels(ax, title=title, x="messages after the first", y="account · operation")
     if not rows:
         style.set_empty(ax, "no messages")
         return ax
