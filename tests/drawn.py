@@ -12,8 +12,8 @@ from tonframes.plots import (
     plot_trace,
 )
 
-#: A trace of the sample.
-LONGEST = "c7XFgxqyWGR+HQvo+NcIdIA4LlE5T3alP3nXVRvQXso="
+#: The trace of a jetton transfer, within the first rows of the sample.
+TRANSFER = "zoPlruANu5jJi/NuxBxjlJmA/LCIs62nDWLeaCLD0ls="
 #: Every kind of plot: a function and its options.
 PLOTS = {
     "fees": (plot_fees, {}),
@@ -37,7 +37,7 @@ PLOTS = {
     "activity by operation": (plot_activity, {"by": "operation"}),
     "activity by account": (plot_activity, {"by": "account"}),
     "flows": (plot_flows, {}),
-    "trace": (plot_trace, {"trace_id": LONGEST}),
+    "trace": (plot_trace, {"trace_id": TRANSFER}),
 }
 TABLES = ("transactions", "messages")
 

@@ -302,6 +302,15 @@ def lose_if(condition: Callable[[Any], bool]) -> Fault:
     return changed(change)
 
 
+def every(change: Callable[[Any], Any]) -> Fault:
+    """Change every row, or leave it out where the changed row is None."""
+
+    def all_of(rows: list[Any], _: Random) -> list[Any]:
+        return [row for row in map(change, rows) if row is not None]
+
+    return changed(all_of)
+
+
 def prefix(length: int) -> Fault:
     return changed(lambda rows, _: rows[:length])
 
@@ -347,6 +356,31 @@ def moved(truth: Truth) -> Reply | None:
 def first_page_again(truth: Truth) -> Reply | None:
     other = truth.other(offset=0)
     return answer(other.content) if truth.asked("offset") else None
+
+
+def of_the_next(truth: Truth) -> Reply | None:
+    """Let the first row say that the next masterchain block commits it."""
+
+    def change(rows: list[Any], _: Random) -> list[Any]:
+        if truth.operation == SHARDS and "masterchain_block_ref" in rows[0]:
+            ref = rows[0]["masterchain_block_ref"]
+            return [
+                rows[0] | {"masterchain_block_ref": ref | {"seqno": ref["seqno"] + 1}},
+                *rows[1:],
+            ]
+        return [rows[0] | {"mc_block_seqno": rows[0]["mc_block_seqno"] + 1}, *rows[1:]]
+
+    return changed(change)(truth)
+
+
+def of_no_block(truth: Truth) -> Reply | None:
+    """Let the first transaction be of a block that no masterchain block commits."""
+
+    def change(rows: list[Any], _: Random) -> list[Any]:
+        ref = rows[0]["block_ref"]
+        return [rows[0] | {"block_ref": ref | {"seqno": ref["seqno"] + 9}}, *rows[1:]]
+
+    return changed(change)(truth)
 
 
 def absent(truth: Truth) -> Reply | None:
@@ -426,6 +460,8 @@ PASSING: dict[str, Fault] = {
     "F32 bad UTF-8": _of_content(lambda content: answer(b"\xff" + content)),
     "F32 a byte order mark": _of_content(lambda content: answer(b"\xef\xbb\xbf" + content)),
     "F32 deep": saying(answer(b"[" * 100_000)),
+    "F60 304": saying(answer(b"", 304)),
+    "F60 304 with a content": _of_content(lambda content: answer(content, 304)),
 }
 
 
@@ -436,6 +472,26 @@ def _crc(packed: bytes) -> bytes:
 def _without(rows: list[Any], place: int) -> list[Any]:
     return rows[:place] + rows[place + 1 :]
 
+
+#: Answers of status 200 without rows.
+EMPTY: dict[str, Fault] = {
+    content: saying(answer(content.encode()))
+    for content in (
+        '{"blocks": null}',
+        '{"blocks": []}',
+        '{"transactions": null, "address_book": {}}',
+        '{"transactions": [], "address_book": {}}',
+        '{"blocks": null, "transactions": null}',
+    )
+}
+
+#: Answers of status 404 that a gateway may give, and an empty page.
+NO_PAGE: dict[str, Fault] = {
+    "404 of the service": absent,
+    "404 of a gateway": saying(error("Not Found", 404)),
+    "404 of a gateway in another form": saying(answer(b'{"message": "no Route matched"}', 404)),
+    "an empty page": empty,
+}
 
 #: Answers of status 200 that are incomplete, or answer another request.
 LYING: dict[str, Fault] = {

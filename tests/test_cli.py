@@ -3,18 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
 import time
+import warnings
 from io import StringIO
 
+import pyarrow.parquet as pq
 import pytest
+from fault_server import FaultServer, raw
 
 import tonframes as tf
 from tonframes.cli import _parser, main
+from tonframes.inert import UNSEEN
 
 FIRST = 90_000_000
+#: A path that is not UTF-8, as Linux allows it.
+ODD = os.fsdecode(b"odd\xff")
 
 
 def start(*arguments):
@@ -73,12 +83,12 @@ def test_fetch_transactions_of_accounts(run, url, tmp_path):
     status, out, _ = run(*fetch, *period, "--store", tmp_path / "s", "--dry")
     assert (status, out[:10]) == (0, "2 accounts")
     status, _, err = run(*fetch, "--since", "9", "--until", "8")
-    assert (status, err) == (1, "tonframes: since is not before until: 9 and 8\n")
+    assert (status, err) == (2, "tonframes: since is not before until: 9 and 8\n")
 
 
 def test_fetch_transactions_of_nobody_is_an_error(run, url):
     status, _, err = run("fetch", "transactions", "--url", url)
-    assert (status, err) == (1, "tonframes: no address: name some, or a --file of them\n")
+    assert (status, err) == (2, "tonframes: no address: name some, or a --file of them\n")
 
 
 def test_a_dry_run_fetches_nothing(run, url, tmp_path):
@@ -187,12 +197,18 @@ def test_serve_until_interrupted():
 @pytest.mark.parametrize(
     ("arguments", "status", "text"),
     [
-        (["fetch", "blocks", "150:100"], 1, "is empty"),
-        (["fetch", "blocks", "100:"], 1, "expected 100:150"),
-        (["fetch", "blocks", "soon"], 1, "not 'soon'"),
-        (["fetch", "blocks", "0:5", "--store", "{tmp}"], 1, "seqnos are from 1"),
+        (["fetch", "blocks", "150:100"], 2, "is empty"),
+        (["fetch", "blocks", "100:"], 2, "expected 100:150"),
+        (["fetch", "blocks", "soon"], 2, "not 'soon'"),
+        (["fetch", "blocks", "0:5", "--store", "{tmp}"], 2, "seqnos are from 1"),
+        (["fetch", "blocks", "2026-05-29/2026-05-28"], 2, "it ends before it starts"),
+        (["fetch", "blocks", "1", "--store", ODD], 2, "not UTF-8, which Parquet needs: "),
+        (["upgrade", ODD], 2, "not UTF-8"),
+        (["serve", ODD], 2, "not UTF-8"),
+        (["ingest", "{tmp}/a", "--store", ODD], 2, "not UTF-8"),
+        (["fetch", "accounts", ODD], 1, "No such file"),
         (["fetch", "accounts", "{tmp}/none.txt"], 1, "No such file"),
-        (["fetch", "blocks", "1:2", "--url", "ftp://x", "--store", "{tmp}"], 1, "http"),
+        (["fetch", "blocks", "1:2", "--url", "ftp://x", "--store", "{tmp}"], 2, "http"),
         (["fetch", "blocks", f"{FIRST + 500}", "--store", "{tmp}/s"], 1, "is not indexed yet"),
         (["describe", "fees"], 2, "argument TABLE: "),
         (["serve", "{tmp}/none"], 1, "there is no store"),
@@ -205,10 +221,126 @@ def test_errors_are_one_line(run, monkeypatch, url, tmp_path, arguments, status,
     found, out, err = run(*(argument.replace("{tmp}", str(tmp_path)) for argument in arguments))
     assert (found, out) == (status, "")
     assert text in err
-    if status == 1:
+    if text != "usage" and "argument" not in text:
         plan = [line for line in err.splitlines() if not line.startswith("tonframes: ")]
         assert all("masterchain blocks, 0 of them held" in line for line in plan)
         assert err.count("\n") == 1 + len(plan)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["fetch", "blocks", "1", "--store", ""],
+        ["fetch", "transactions", "--file", ""],
+        ["fetch", "accounts", ""],
+        ["follow", "--store", ""],
+        ["ingest", "", "--store", "a"],
+        ["ingest", "a", "--store", ""],
+        ["serve", ""],
+        ["upgrade", ""],
+        ["demo", "--store", ""],
+    ],
+    ids=" ".join,
+)
+def test_an_empty_path_is_a_wrong_argument(run, arguments):
+    status, out, err = run(*arguments)
+    assert (status, out) == (2, "")
+    assert "the path is empty" in err
+
+
+EVIL = "\x1b]0;title\x07\u202e\u3164"
+
+
+def crafted(folder, place):
+    """Copy the sample store, with a text that acts on terminals in one place."""
+    store = shutil.copytree(tf.sample(), folder / "store")
+    network = store / "network.json"
+    said = json.loads(network.read_text("utf-8"))
+    if place in said:
+        network.write_text(json.dumps(said | {place: EVIL}), "utf-8")
+    elif place == "name of a file":
+        (store / "transactions" / f"{EVIL}.parquet").touch()
+    else:
+        [file, *_] = (store / "transactions").iterdir()
+        table = pq.read_table(file)
+        said = json.loads(pq.read_metadata(file).metadata[b"tonframes"])
+        footer = said | {"network": EVIL, "proof": EVIL}
+        pq.write_table(table.replace_schema_metadata({b"tonframes": json.dumps(footer)}), file)
+    return store
+
+
+@pytest.mark.parametrize("place", ["network", "service", "name of a file", "footer"])
+def test_escapes_in_a_crafted_store_do_not_reach_the_terminal(run, url, tmp_path, place):
+    store = crafted(tmp_path, place)
+    shown = []
+    with warnings.catch_warnings(record=True, action="always") as warned:
+        tf.errors.warn(EVIL)
+        for command in (["upgrade", store], ["fetch", "blocks", FIRST, "--store", store]):
+            shown += run(*command, *(["--url", url] if command[0] == "fetch" else []))[1:]
+        try:
+            blocks = tf.read_blocks(store)
+            shown += [repr(blocks), blocks._repr_html_(), repr(blocks.transactions.shape)]
+        except tf.StoreError as error:
+            shown.append(str(error))
+    shown += [str(warning.message) for warning in warned]
+    assert "\\x1b]0;title" in "".join(shown)
+    assert not re.search(UNSEEN, "".join(shown).replace("\n", ""))
+
+
+def interrupted(lines):
+    """Run lines as the command line, with a Ctrl-C for each line that they print."""
+    body = "\n".join(f"    {line}" for line in lines)
+    program = (
+        "import atexit, sys, time, tonframes.__main__, tonframes.cli\n"
+        "def wait(line): print(line, flush=True); time.sleep(60)\n"
+        f"def main():\n{body}\n"
+        "tonframes.cli.main = main\n"
+        "sys.exit(tonframes.__main__.main())"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    for _ in process.stdout:
+        process.send_signal(signal.SIGINT)
+    return process.wait(60), process.communicate()[1]
+
+
+def test_a_second_ctrl_c_ends_the_process_at_once():
+    lines = ["try: wait('first')", "except KeyboardInterrupt: wait('second')"]
+    assert interrupted(lines) == (-signal.SIGINT, "")
+
+
+def test_ctrl_c_at_the_exit_ends_the_process_at_once():
+    assert interrupted(["atexit.register(wait, 'exit')"]) == (-signal.SIGINT, "")
+
+
+def test_ctrl_c_in_a_destructor_is_not_lost():
+    lines = [
+        "class Held:",
+        "    def __del__(self): raise KeyboardInterrupt",
+        "held = Held()",
+        "del held",
+        "while True: time.sleep(0.01)",
+    ]
+    assert interrupted(lines) == (130, "tonframes: interrupted\n")
+
+
+def test_ctrl_c_while_modules_are_imported_shows_no_traceback():
+    program = (
+        "import sys, tonframes.__main__\n"
+        "class Slow:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'tonframes.cli':\n"
+        "            import time; print('here', flush=True); time.sleep(60)\n"
+        "sys.meta_path.insert(0, Slow()); sys.exit(tonframes.__main__.main())"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    process.stdout.readline()
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=60)[1] == "tonframes: interrupted\n"
+    assert process.returncode == 130
 
 
 def test_a_process_that_fails_shows_no_traceback(tmp_path):
@@ -245,7 +377,16 @@ def test_help_tells_exit_status_and_environment(capsys):
     with pytest.raises(SystemExit):
         main(["--help"])
     told = capsys.readouterr().out
-    for word in ("0 ", "1 ", "2 ", "130 ", "141 ", "TONFRAMES_URL ", "TONCENTER_API_KEY "):
+    for word in (
+        "0 ",
+        "1 ",
+        "2 ",
+        "130 ",
+        "141 ",
+        "in Python, tonframes.write_csv ",
+        "TONFRAMES_URL ",
+        "TONCENTER_API_KEY ",
+    ):
         assert f"\n  {word}" in told
 
 
@@ -258,7 +399,7 @@ def test_version(capsys):
 def test_a_bad_address_is_named_by_its_line(tmp_path, capsys):
     listed = tmp_path / "addresses.txt"
     listed.write_text("0:" + "0" * 64 + "\n\nnonsense\n")
-    assert main(["fetch", "accounts", str(listed), "--store", str(tmp_path / "store")]) == 1
+    assert main(["fetch", "accounts", str(listed), "--store", str(tmp_path / "store")]) == 2
     assert f"{listed}, line 3: " in capsys.readouterr().err
 
 
@@ -269,7 +410,7 @@ def test_a_bad_address_is_named_by_its_line(tmp_path, capsys):
 def test_a_file_without_addresses_is_named(tmp_path, capsys, content, text):
     listed = tmp_path / "addresses.txt"
     listed.write_bytes(content)
-    assert main(["fetch", "accounts", str(listed), "--store", str(tmp_path / "store")]) == 1
+    assert main(["fetch", "accounts", str(listed), "--store", str(tmp_path / "store")]) == 2
     assert f"{listed} {text}" in capsys.readouterr().err
 
 
@@ -278,3 +419,46 @@ def test_a_port_that_is_taken_is_named(capsys):
         port = url.rpartition(":")[2]
         assert main(["serve", str(tf.sample()), "--port", port]) == 1
     assert f"cannot listen on 127.0.0.1:{port} (Address already in use)" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.01, 0.05, 0.2])
+def test_a_second_ctrl_c_leaves_no_traceback(tmp_path, pause):  # F39
+    with FaultServer() as server:
+        server.otherwise = raw(end="stall")
+        store = tmp_path / "store"
+        process = start("fetch", "blocks", "100:200", "--store", store, "--url", server.url)
+        ends = time.monotonic() + 30
+        while not server.seen and time.monotonic() < ends:
+            time.sleep(0.02)
+        for _ in range(3):
+            process.send_signal(signal.SIGINT)
+            time.sleep(pause)
+        _, said = process.communicate(timeout=20)
+    assert "Traceback" not in said
+    assert "Exception ignored" not in said
+    assert process.returncode in {130, -signal.SIGINT}
+
+
+def test_a_second_ctrl_c_while_python_ends_leaves_no_traceback(tmp_path):  # F39
+    code = (
+        "import atexit, sys, time; from tonframes.__main__ import main; "
+        "atexit.register(time.sleep, 5); sys.exit(main())"
+    )
+    with FaultServer() as server:
+        server.otherwise = raw(end="stall")
+        store = ["--store", str(tmp_path / "store"), "--url", server.url]
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "fetch", "blocks", "100:200", *store],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        ends = time.monotonic() + 30
+        while not server.seen and time.monotonic() < ends:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline().startswith("tonframes: interrupted.")
+        time.sleep(0.3)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=20)
+    assert said == ""
+    assert process.returncode == -signal.SIGINT

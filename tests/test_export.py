@@ -1,7 +1,9 @@
 """CSV: every digit and every text comes back, and nothing in the file is a formula."""
 
 import csv
+import os
 import re
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 
@@ -18,8 +20,9 @@ from tonframes.export import read_csv, write_csv
 from tonframes.wire import schema
 from tonframes.wire.kinds import BOOL, TIME
 
-#: Beginnings that a spreadsheet, or an import with other separators, treats as a formula.
-LIVE = re.compile(r"(?:\A|[;\t\r\n])[\s\ufeff\u200b]*[=+\-@\uff1d\uff0b\uff0d\uff20]|\A[\t\r\n]")
+#: What a spreadsheet takes for a formula; a number is none.
+LIVE = re.compile(r"[\s\ufeff\u200b\x00]*(?!-[0-9]+(,|\Z))[=+\-@\uff1d\uff0b\uff0d\uff20]|[\t\r\n]")
+SEPARATORS = ",;\t"
 MASTERCHAIN = "-1:" + "5" * 64
 HASH = "+" + "A" * 42 + "="
 
@@ -59,7 +62,8 @@ def test_no_rows_come_back_with_their_dtypes(name, tmp_path):
     assert_frame_equal(read_csv(tmp_path / "a.csv", name), frame)
 
 
-texts = st.text(max_size=8) | st.text("=+-@\uff0d\t\r\n;' \",ab\u200b\ufeff\x00", max_size=8)
+CHARACTERS = "=+-@\uff0d\t\r\n\x0b\x85\u2028;' \",\\abnrtxu0123\u200b\ufeff\x00"
+texts = st.text(max_size=8) | st.text(CHARACTERS, max_size=12)
 values = {
     "str": texts,
     "int64": st.integers(-(2**63), 2**63 - 1),
@@ -101,7 +105,39 @@ def test_any_text_comes_back_and_none_is_a_formula(tmp_path_factory, written):
     assert_frame_equal(read_csv(file, "messages"), frame)
     shown = [row[0] if row else "" for row in cells(file)[1:]]
     assert len(shown) == len(written)
-    assert not [text for text in shown if LIVE.search(text)]
+    assert not [text for text in shown if LIVE.match(text)]
+
+
+def rows_by_csv(file, separator):
+    with file.open(newline="", encoding="utf-8") as lines:
+        return list(csv.reader(lines, delimiter=separator))
+
+
+def rows_by_csv_of_lines(file, separator):
+    return list(csv.reader(file.read_text("utf-8").splitlines(), delimiter=separator))
+
+
+def rows_by_pandas(file, separator):
+    frame = pd.read_csv(file, sep=separator, header=None, dtype=str, keep_default_na=False)
+    return frame.to_numpy().tolist()
+
+
+@given(
+    st.lists(st.tuples(texts, st.integers(-9, 9), texts), min_size=1, max_size=4),
+    st.permutations(["a", "value", "b"]),
+)
+@example([('hello\n"=HYPERLINK(A1)\n;x', 1, "")], ["value", "a", "b"])
+@example([('hello;"=1+1', 1, '\t"=2')], ["value", "a", "b"])
+@example([('"=1', 1, '\n"\n"=2')], ["a", "b", "value"])
+def test_every_reader_sees_the_rows_and_no_formula(tmp_path_factory, rows, order):
+    file = tmp_path_factory.mktemp("csv") / "a.csv"
+    write_csv(pd.DataFrame(rows, columns=["a", "value", "b"])[order], file)
+    for read in (rows_by_csv, rows_by_csv_of_lines, rows_by_pandas):
+        for separator in SEPARATORS:
+            seen = read(file, separator)
+            assert len(seen) == len(rows) + 1
+            assert {len(row) for row in seen} == {3 if separator == "," else 1}
+            assert not [cell for row in seen for cell in row if LIVE.match(cell)]
 
 
 def test_digits_beyond_floats_are_written(tmp_path):
@@ -121,12 +157,10 @@ def test_digits_beyond_floats_are_written(tmp_path):
         "+1",
         "-1+cmd|' /C calc'!A0",
         "@SUM(1)",
-        "\tharmless",
         "  =1",
         "\u00a0=1",
         "\ufeff=1",
         "\u200b-1",
-        "\x00=1",
         "\uff1d1",
         "\uff0b1",
         "\uff0d1",
@@ -142,16 +176,17 @@ def test_a_formula_gets_a_quote_before_it(text, tmp_path):
 @pytest.mark.parametrize(
     ("text", "written"),
     [
-        ("pay; =1+1", "pay; '=1+1"),
-        ("\t=1", "'\t'=1"),
-        ("\r=1", "'\r'=1"),
-        ("\n=1", "'\n'=1"),
-        ("a\n- b\n- c", "a\n'- b\n'- c"),
-        ("a\tb;c", "a\tb;c"),
+        ("pay; =1+1", r"pay\x3b =1+1"),
+        ("\t=1", r"\t=1"),
+        ("\r\n=1", r"\r\n=1"),
+        ("\x00=1", r"\x00=1"),
+        (" \n=1", r" \n=1"),
+        ("a\u2028\x85\x0bb", r"a\u2028\x85\x0bb"),
+        (r"\n \x3b", r"\\n \\x3b"),
         ("1 = 1, 2-1 @home", "1 = 1, 2-1 @home"),
     ],
 )
-def test_within_a_text_only_the_beginnings_of_cells_are_quoted(text, written, tmp_path):
+def test_separators_line_breaks_and_backslashes_are_written_as_escapes(text, written, tmp_path):
     write_csv(comments(text), tmp_path / "a.csv")
     assert cells(tmp_path / "a.csv")[1] == [written]
 
@@ -163,7 +198,7 @@ def test_addresses_and_hashes_stay_unchanged(text, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", [MASTERCHAIN + "\n", "-1:" + "5" * 63 + "(", "-1:5", HASH + "A1", HASH[:-1], "-" + HASH]
+    "text", [MASTERCHAIN + " ", "-1:" + "5" * 63 + "(", "-1:5", HASH + "A1", HASH[:-1], "-" + HASH]
 )
 def test_text_that_only_resembles_an_address_or_hash_is_quoted(text, tmp_path):
     write_csv(comments(text), tmp_path / "a.csv")
@@ -263,6 +298,20 @@ def test_a_file_is_replaced_completely_or_not_at_all(tmp_path, monkeypatch):
         write_csv(comments("newest"), file)
     assert cells(file)[1] == ["new"]
     assert list(tmp_path.iterdir()) == [file]
+
+
+def test_an_error_names_the_file_that_was_to_be_written(tmp_path):
+    file = tmp_path / "none" / "a.csv"
+    with pytest.raises(FileNotFoundError, match="cannot write: No such file") as caught:
+        write_csv(comments("a"), file)
+    assert caught.value.filename == str(file)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have no such paths")
+def test_a_path_that_is_not_utf8_is_written_and_read(tmp_path):
+    file = tmp_path / os.fsdecode(b"\xff.csv")
+    write_csv(comments("a"), file)
+    assert_frame_equal(read_csv(file, "messages"), comments("a"))
 
 
 def test_a_row_of_megabytes_comes_back(tmp_path):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tonframes.seqnos import SPAN, aligned, joined, meeting, ranges, spell, subtract
+from tonframes.seqnos import SPAN, aligned, checked, joined, meeting, ranges, spell, subtract
 
 one = st.builds(
     lambda start, length: range(start, start + length), st.integers(0, 300), st.integers(0, 40)
@@ -32,7 +33,16 @@ def test_ranges_are_the_numbers(some):
 @given(one, st.integers(1, 3))
 def test_a_range_is_taken_as_it_is(run, step):
     assert ranges(run) == ((run,) if run else ())
+    assert ranges(run[::-1]) == ranges(run)
     assert numbers(ranges(run[::step])) == set(run[::step])
+
+
+def test_a_long_range_is_not_listed():
+    tracemalloc.start()
+    assert checked(range(1, 20_000_001)) == checked(range(20_000_000, 0, -1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 100_000
 
 
 @given(many)

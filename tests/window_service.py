@@ -55,6 +55,13 @@ class Troubles:
     lag, behind
         Share of the answers that come from a replica that lacks so many of the last masterchain
         blocks.
+    null
+        Share of the lists that come as null under status 200.
+    refused
+        Share of the lists that come as status 404.
+    stray
+        Share of the lists of transactions of which a row says that another masterchain block
+        commits it.
     absent
         Operations that the service does not have.
     """
@@ -66,6 +73,9 @@ class Troubles:
     cut: float = 0.0
     lag: float = 0.0
     behind: int = 3
+    null: float = 0.0
+    refused: float = 0.0
+    stray: float = 0.0
     absent: tuple[str, ...] = ()
     seed: int = 0
 
@@ -156,7 +166,7 @@ class WindowService(FaultServer):
         self.answered: Counter[tuple[str, int]] = Counter()
         self.otherwise = self._reply
         self._rng, self._turn = Random(troubles.seed), threading.Lock()
-        self._encoded: dict[int, bytes] = {}
+        self._encoded: dict[int, tuple[Row, bytes]] = {}  # with the row: ids are used again
         self.operations: dict[str, Callable[[Query, int], bytes]] = {
             "masterchainInfo": self._info,
             "masterchainBlockShards": self._shards,
@@ -280,6 +290,14 @@ class WindowService(FaultServer):
         return self._rng.sample(range(count), count)
 
     def _body(self, name: str, rows: list[Row], query: Query) -> bytes:
+        if self._rng.random() < self.troubles.refused:
+            raise Refused(404, "not found")
+        if self._rng.random() < self.troubles.null:
+            return b'{"%b":null}' % name.encode()
+        if rows and name == "transactions" and self._rng.random() < self.troubles.stray:
+            place = self._rng.randrange(len(rows))
+            other = rows[place] | {"mc_block_seqno": rows[place]["mc_block_seqno"] + 1}
+            rows = [*rows[:place], other, *rows[place + 1 :]]
         listed = b",".join(self._json(row) for row in rows)
         if name == "blocks":
             return b'{"blocks":[%b]}' % listed
@@ -288,8 +306,8 @@ class WindowService(FaultServer):
 
     def _json(self, row: Row) -> bytes:
         if id(row) not in self._encoded:
-            self._encoded[id(row)] = json.dumps(row).encode()
-        return self._encoded[id(row)]
+            self._encoded[id(row)] = row, json.dumps(row).encode()
+        return self._encoded[id(row)][1]
 
     def _entries(self, rows: list[Row]) -> Row:
         book = self.chain.address_book

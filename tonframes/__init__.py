@@ -4,9 +4,15 @@
 `import tonframes` is quick, and needs neither matplotlib nor an engine that nobody asks for.
 """
 
-from importlib.metadata import version as _version
-
 import lazy_loader as _lazy_loader
 
-__version__ = _version("tonframes")
-__getattr__, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
+_public, __dir__, __all__ = _lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        # Importing this takes longer than all else here.
+        from importlib.metadata import version  # noqa: PLC0415
+
+        return version("tonframes")
+    return _public(name)

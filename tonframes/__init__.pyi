@@ -54,7 +54,14 @@ from .plots import (
 )
 from .samples import sample
 from .service import serve
-from .store import ingest, read_accounts, read_blocks, read_transactions, upgrade_store
+from .store import (
+    ingest,
+    read_accounts,
+    read_blocks,
+    read_transactions,
+    upgrade_store,
+    verify_store,
+)
 from .synthetic import synthetic_blocks
 
 __version__: str
@@ -126,6 +133,7 @@ __all__ = [
     "trace_costs",
     "undo_gas_exchange",
     "upgrade_store",
+    "verify_store",
     "with_names",
     "with_operation",
     "write_csv",

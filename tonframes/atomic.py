@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import re
 import secrets
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 #: Names of files that are being written. They begin with a dot: data sets ignore them.
@@ -28,18 +28,35 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
     An existing file is replaced. If writing fails, it stays unchanged. The temporary name is new,
     so no symbolic link is followed; a link with the name of the file is replaced.
     """
-    new = temporary(file)
+    with replacing_all([file]) as [sink]:
+        yield sink
+
+
+@contextmanager
+def replacing_all(files: Sequence[Path]) -> Iterator[list[IO[bytes]]]:
+    """Open files of one folder for writing, as `replacing` does for one.
+
+    They get their names when the content of all of them is on the disk. A process that is killed
+    in that moment may leave some of the old files with some of the new ones.
+    """
+    made = [temporary(file) for file in files]
     try:
-        with new.open("xb") as sink:
-            yield sink
-            sink.flush()
-            os.fsync(sink.fileno())
-        new.replace(file)
-    except BaseException:
-        with suppress(OSError):
-            new.unlink(missing_ok=True)
+        with ExitStack() as stack:
+            sinks: list[IO[bytes]] = [stack.enter_context(new.open("xb")) for new in made]
+            yield sinks
+            for sink in sinks:
+                sink.flush()
+                os.fsync(sink.fileno())
+        for new, file in zip(made, files, strict=True):
+            new.replace(file)
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:  # as of a full disk
+            error.filename = str(files[0] if len(files) == 1 else files[0].parent)
+        for new in made:
+            with suppress(OSError):
+                new.unlink(missing_ok=True)
         raise
-    sync(file.parent)
+    sync(files[0].parent)
 
 
 def sync(folder: Path) -> None:
@@ -53,3 +70,15 @@ def sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def probe(folder: Path, size: int) -> None:
+    """Write as many bytes into a folder, wait until they are on the disk, and remove them."""
+    trial = temporary(folder / "trial")
+    try:
+        with trial.open("xb") as sink:
+            sink.write(bytes(size))
+            sink.flush()
+            os.fsync(sink.fileno())
+    finally:
+        trial.unlink(missing_ok=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tonframes as tf
+from tonframes.inert import inert
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,9 +25,13 @@ MORE = """\
 exit status:
   0    success
   1    an error; stderr has one line about it
-  2    wrong arguments
-  130  interrupted by Ctrl-C (serve: 0); what is committed to the store stays there
+  2    wrong arguments, seqnos or addresses
+  130  interrupted by Ctrl-C (serve: 0); what is committed to the store stays there; a second
+       Ctrl-C ends at once
   141  the reader of the output has closed the pipe
+
+spreadsheets:
+  in Python, tonframes.write_csv and tonframes.read_csv write and read safe CSV files
 
 environment:
   TONFRAMES_URL      the service (default: TON Center)
@@ -41,14 +46,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     given = sys.argv[1:] if arguments is None else arguments
-    # A raw masterchain address begins with a hyphen. argparse would take it for an option.
-    options = _parser().parse_args(
-        [tf.to_friendly(text) if text.startswith("-1:") else text for text in given]
-    )
-    # The client logs why it waits and tries again.
-    logging.basicConfig(stream=sys.stderr, format="%(message)s")
-    logging.getLogger("tonframes").setLevel(logging.INFO)
     try:
+        # A raw masterchain address begins with a hyphen. argparse would take it for an option.
+        options = _parser().parse_args(
+            [tf.to_friendly(text) if text.startswith("-1:") else text for text in given]
+        )
+        # The client logs why it waits and tries again.
+        logging.basicConfig(stream=sys.stderr, format="%(message)s")
+        logging.getLogger("tonframes").setLevel(logging.INFO)
         options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -57,11 +62,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 141
     except (tf.TonframesError, ValueError, OSError) as error:
         lines = [str(error), *getattr(error, "__notes__", ())]
-        sys.stderr.write(f"tonframes: {' '.join(' '.join(lines).split())}\n")
-        return 1
+        sys.stderr.write(f"tonframes: {inert(' '.join(' '.join(lines).split()))}\n")
+        return 2 if isinstance(error, ValueError) else 1
     except KeyboardInterrupt as interrupt:
         notes = getattr(interrupt, "__notes__", ["What is committed to the store stays there."])
-        sys.stderr.write(f"tonframes: interrupted. {' '.join(notes)}\n")
+        sys.stderr.write(f"tonframes: interrupted. {inert(' '.join(notes))}\n")
         return 130
     return 0
 
@@ -103,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     accounts = what.add_parser("accounts", help=text, description=text)
     accounts.add_argument(
         "file",
-        type=Path,
+        type=_path,
         metavar="FILE",
         help="a UTF-8 text file of addresses in any form, separated by white space, with comments "
         "from # to the end of a line; - is stdin",
@@ -145,10 +150,12 @@ def _parser() -> argparse.ArgumentParser:
         "were fetched, because nobody has proven that nothing is missing among them."
     )
     ingest = commands.add_parser("ingest", help="Put saved JSON into a store.", description=text)
-    ingest.add_argument("files", nargs="+", metavar="FILE", help="a file of JSON; - is stdin")
+    ingest.add_argument(
+        "files", nargs="+", type=_path, metavar="FILE", help="a file of JSON; - is stdin"
+    )
     ingest.add_argument(
         "--store",
-        type=_folder,
+        type=_path,
         default=os.environ.get("TONFRAMES_STORE"),
         required="TONFRAMES_STORE" not in os.environ,
         metavar="DIR",
@@ -168,7 +175,7 @@ def _parser() -> argparse.ArgumentParser:
 
     text = "Run an index service on this computer that answers from a store, until Ctrl-C."
     service = commands.add_parser("serve", help=text, description=text)
-    service.add_argument("store", type=Path, metavar="DIR", help="the store; it is only read")
+    service.add_argument("store", type=_path, metavar="DIR", help="the store; it is only read")
     service.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
     )
@@ -186,16 +193,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     service.set_defaults(run=_serve)
 
-    text = "Rewrite the files of a store that an older version of tonframes has written."
-    upgrade = commands.add_parser("upgrade", help=text, description=text)
-    upgrade.add_argument("store", type=Path, metavar="DIR", help="a store")
-    upgrade.set_defaults(run=_upgrade)
+    _add_upkeep(commands)
 
     text = "Show the main steps on made-up data. It needs no network."
     show = commands.add_parser("demo", help=text, description=text)
     show.add_argument(
         "--store",
-        type=_folder,
+        type=_path,
         default=Path("tonframes-demo"),
         metavar="DIR",
         help="the store to fetch into (default: %(default)s)",
@@ -215,7 +219,7 @@ def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser])
     )
     transactions.add_argument(
         "--file",
-        type=Path,
+        type=_path,
         help="a UTF-8 text file of more addresses, separated by white space; - is stdin (default: "
         "none)",
     )
@@ -237,10 +241,22 @@ def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser])
     transactions.set_defaults(run=_fetch_transactions)
 
 
+def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "Rewrite the files of a store that an older version of tonframes has written."
+    upgrade = commands.add_parser("upgrade", help=text, description=text)
+    upgrade.add_argument("store", type=_path, metavar="DIR", help="a store")
+    upgrade.set_defaults(run=_upgrade)
+
+    text = "Verify all bytes of a store, and list the files that are damaged. Nothing is changed."
+    verify = commands.add_parser("verify", help=text, description=text)
+    verify.add_argument("store", type=_path, metavar="DIR", help="a store")
+    verify.set_defaults(run=_verify)
+
+
 def _add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
-        type=_folder,
+        type=_path,
         default=argparse.SUPPRESS,
         metavar="DIR",
         help="the store (default: TONFRAMES_STORE, or one per service in your cache directory)",
@@ -259,10 +275,12 @@ def _client(options: argparse.Namespace) -> tf.Client:
     return tf.Client(options.url, requests_per_second=options.rps)
 
 
-def _folder(text: str) -> Path:
+def _path(text: str) -> Path:
     # `--store "$UNSET"` would otherwise write into the current directory.
     if not text:
-        raise argparse.ArgumentTypeError("the folder is empty: pass a folder, or leave it out")
+        raise argparse.ArgumentTypeError(
+            "the path is empty: name a file or folder, or leave it out"
+        )
     return Path(text)
 
 
@@ -336,10 +354,10 @@ def _fetch_accounts(options: argparse.Namespace) -> None:
 
 
 def _ingest(options: argparse.Namespace) -> None:
-    files = [sys.stdin.buffer if file == "-" else Path(file) for file in options.files]
+    files = [sys.stdin.buffer if str(file) == "-" else file for file in options.files]
     added = tf.ingest(files, store=options.store)
     rows = ", ".join(f"{count:,} {name}" for name, count in added.items())
-    print(f"ingested into {options.store}, unproven: {rows or 'nothing new'}")
+    print(f"ingested into {inert(str(options.store))}, unproven: {rows or 'nothing new'}")
 
 
 def _addresses(file: Path) -> Iterator[str]:
@@ -397,5 +415,19 @@ def _upgrade(options: argparse.Namespace) -> None:
 
     rewritten = tf.upgrade_store(options.store)
     for file in rewritten:
-        print(f"rewrote {file}")
-    print(f"{len(rewritten)} files rewritten; {options.store} has version {VERSION} of the columns")
+        print(f"rewrote {inert(str(file))}")
+    store = inert(str(options.store))
+    print(f"{len(rewritten)} files rewritten; {store} has version {VERSION} of the columns")
+
+
+def _verify(options: argparse.Namespace) -> None:
+    damaged = tf.verify_store(options.store)
+    for file, reason in damaged.items():
+        print(inert(f"{file} {reason}"))
+    if damaged:
+        raise tf.StoreError(
+            f"{len(damaged)} damaged files in {options.store}: fetch into the store again, which "
+            "sets them aside",
+            path=options.store,
+        )
+    print(f"{inert(str(options.store))}: all files are as they were written")

@@ -11,8 +11,10 @@ from tonframes.analysis.audit import check_balances
 from tonframes.analysis.failures import failure_summary
 from tonframes.analysis.fees import fee_summary
 from tonframes.analysis.gas import gas_summary
+from tonframes.atomic import replacing
 from tonframes.client import Client
 from tonframes.fetch import fetch_accounts, fetch_blocks
+from tonframes.inert import inert
 from tonframes.plots import plot_fees, plot_gas
 from tonframes.samples import sample
 from tonframes.service import serve
@@ -85,7 +87,8 @@ def demo(store: str | PathLike[str]) -> Path:
         check_balances(blocks)["verdict"].value_counts().to_frame("transactions"),
     )
     picture = folder / "fees.png"
-    draw(blocks).savefig(picture, dpi=150)
+    with replacing(picture) as sink:
+        draw(blocks).savefig(sink, format="png", dpi=150)
     say(f"\n7. A picture of the fees: {picture}")
     say(f"\nDone in {time.monotonic() - start:.1f} s. Next, in Python:\n")
     say(f"    import tonframes as tf; blocks = tf.read_blocks({str(folder)!r})")
@@ -122,8 +125,8 @@ def show(title: str, frame: pd.DataFrame) -> None:
 
 
 def _shortened(text: object) -> str:
-    """Shorten a long text in the middle, and replace control characters."""
+    """Make a text inert, and shorten a long one in the middle."""
     if not isinstance(text, str):
         return ""
-    plain = "".join(c if c.isprintable() else "·" for c in text)
+    plain = inert(text)
     return plain if len(plain) <= 24 else f"{plain[:10]}…{plain[-6:]}"  # noqa: PLR2004

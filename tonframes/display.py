@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from tonframes.inert import inert
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -22,30 +24,6 @@ WIDEST = 69
 
 _SCALES = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _AGES = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
-
-
-def inert(text: str) -> str:
-    r"""Return text that is safe to show: on one line, every character visible.
-
-    These characters become escapes: control characters (terminals act on them), format characters
-    (invisible, or they change the direction of text), separators other than the space, and single
-    surrogates. HTML must be escaped as well.
-
-    Parameters
-    ----------
-    text
-        Names, domains, comments and other text from the chain.
-
-    Examples
-    --------
-    >>> inert("wal\u200blet\u202egnp.ton")
-    'wal\\u200blet\\u202egnp.ton'
-    >>> inert("\x1b[2J two\nlines, and ₮ stays")
-    '\\x1b[2J two\\nlines, and ₮ stays'
-    """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def cut(text: str) -> str:

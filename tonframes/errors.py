@@ -24,6 +24,9 @@ import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tonframes.inert import inert
+from tonframes.masking import masked
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -84,6 +87,18 @@ class TonframesError(Exception):
     partial: object = None
     missing: tuple[Any, ...] = ()
 
+    def __init__(self, *arguments: object) -> None:
+        # A service may send back the key that it got.
+        super().__init__(*(masked(a) if isinstance(a, str) else a for a in arguments))
+
+    def add_note(self, note: str) -> None:
+        """Add a note, without the keys that are in use."""
+        super().add_note(masked(note))
+
+    def __str__(self) -> str:
+        # A message may quote a file of a store or an answer that somebody else has written.
+        return inert(super().__str__())
+
     def __reduce__(self) -> tuple[object, ...]:
         # Exceptions are pickled as a call with `args`, which not all of these take.
         return _restored, (type(self), self.args, self.__dict__)
@@ -108,7 +123,7 @@ def warn(message: str) -> None:
     level, frame = 1, sys._getframe()  # noqa: SLF001 - the interpreter's way to look up the stack
     while frame.f_back is not None and frame.f_code.co_filename.startswith(package):
         level, frame = level + 1, frame.f_back
-    warnings.warn(message, TonframesWarning, stacklevel=level)
+    warnings.warn(inert(masked(message)), TonframesWarning, stacklevel=level)
 
 
 class RequestError(TonframesError):
@@ -143,9 +158,9 @@ class DecodeError(TonframesError):
 
     def __init__(self, path: str, expected: str, found: str) -> None:
         super().__init__(f"{path}: expected {expected}, found {found}")
-        self.path = path
-        self.expected = expected
-        self.found = found
+        self.path = masked(path)
+        self.expected = masked(expected)
+        self.found = masked(found)
 
 
 class IncompleteError(TonframesError):

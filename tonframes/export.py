@@ -1,11 +1,18 @@
-"""Write and read CSV files that are safe to open in a spreadsheet and lose no digit.
+r"""Write and read CSV files that are safe to open in a spreadsheet and lose no digit.
 
-A spreadsheet treats a cell that begins with one of ``= + - @`` as a formula, even after white
-space. Anyone can write such a text into a comment; as a formula it could read other cells or start
-programs (https://owasp.org/www-community/attacks/CSV_Injection). So `write_csv` puts a quote,
-``'``, before such a beginning. It does the same after a semicolon, a tab or a line end within a
-text, because a spreadsheet that expects other separators begins a new cell there. If the text
-already has a quote there, it gets a second one, so that `read_csv` can remove the added quotes.
+Anyone can write any text into a comment. Two things in it are dangerous in a CSV file:
+
+- A spreadsheet treats a cell that begins with one of ``= + - @`` as a formula, even after white
+  space. As a formula it could read other cells or start programs
+  (https://owasp.org/www-community/attacks/CSV_Injection). So `write_csv` puts a quote, ``'``,
+  before such a text. A text that already begins with a quote gets a second one.
+- A spreadsheet that expects semicolons or tabs between cells does not understand the quotation
+  marks around a text. It begins a new cell after each semicolon, tab or line break in it. So
+  `write_csv` writes these characters, and all other control characters, as escapes: ``\n``,
+  ``\t``, ``\x3b`` for the semicolon. A backslash is written twice. Every line of the file is
+  then one row, whichever separator its reader expects.
+
+`read_csv` undoes both.
 
 Two kinds of text stay unchanged although they may begin with ``-`` or ``+``, because programs look
 them up. A raw address (``-1:5555…``) contains only digits, A to F and a colon, so it can neither
@@ -14,6 +21,7 @@ call a function nor name another file. A hash in base64 ends with ``=``, which n
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,17 +33,22 @@ from pyarrow import csv
 
 from tonframes.atomic import replacing
 from tonframes.errors import shorten
+from tonframes.native import enter
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
 
-_BLANKS = r"[\s\p{Z}\p{Cc}\p{Cf}]*"
+_BLANKS = r"[\s\p{Z}\p{Cf}]*"
 _SIGNS = "[=+\\-@\uff1d\uff0b\uff0d\uff20]"  # with their full-width variants
 _HARMLESS = r"\A(-?[0-9]+:[0-9A-F]{64}|[0-9A-Za-z+/]{43}=)\z"
-_FORMULA = rf"\A('|[\t\r\n]|{_BLANKS}{_SIGNS})"
-_FORMULA_WITHIN = rf"([;\t\r\n]{_BLANKS})({_SIGNS}|')"
-_QUOTED_WITHIN = rf"([;\t\r\n]{_BLANKS})'({_SIGNS}|')"
+_FORMULA = rf"\A('|{_BLANKS}{_SIGNS})"
+
+#: Characters at which some reader ends a cell or a row, such as the line ends of
+#: `str.splitlines`; and the backslash.
+_BREAK = "[\\\\;\\x00-\\x1f\\x7f-\\x9f\u2028\u2029]"
+_ESCAPE = r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4})"
 
 #: Bytes that are read at once; a row must be shorter.
 _BLOCK = 1 << 26
@@ -77,8 +90,14 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
     table = _without_formulas(_table(frame))
     # pyarrow 21 to 23 write the header once more for a batch without rows.
     batches = [batch for batch in table.to_batches() if batch.num_rows]
-    with replacing(file) as sink:
-        csv.write_csv(pa.Table.from_batches(batches, table.schema), sink)
+    try:
+        with replacing(file) as sink:
+            csv.write_csv(pa.Table.from_batches(batches, table.schema), sink)
+    except OSError as error:
+        if error.errno is None:
+            raise
+        # The error names the temporary file, or none.
+        raise OSError(error.errno, f"cannot write: {error.strerror}", str(file)) from error
 
 
 def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
@@ -116,17 +135,18 @@ def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
         raise ValueError(f"there is no table {table!r}; the tables are {', '.join(schema.TABLES)}")
     declared = schema.TABLES[table].schema
     try:
-        found = csv.read_csv(
-            Path(path),
-            csv.ReadOptions(block_size=_BLOCK),
-            csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
-            csv.ConvertOptions(
-                column_types=declared,
-                null_values=[""],
-                strings_can_be_null=True,
-                quoted_strings_can_be_null=False,
-            ),
-        )
+        with Path(path).open("rb") as source:
+            found = csv.read_csv(
+                source,
+                csv.ReadOptions(block_size=_BLOCK),
+                csv.ParseOptions(newlines_in_values=True, ignore_empty_lines=False),
+                csv.ConvertOptions(
+                    column_types=declared,
+                    null_values=[""],
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=False,
+                ),
+            )
     except pa.ArrowInvalid as error:
         raise ValueError(f"{path} is not a CSV file of {table}: {shorten(str(error))}") from None
     names = found.column_names
@@ -154,7 +174,7 @@ def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
 
 def _table(frame: Any) -> pa.Table:
     """Convert a frame to a table whose columns are numbers, booleans, times or text."""
-    rows = nw.from_native(frame, eager_only=False, pass_through=True)
+    rows = enter(frame, "write_csv")
     if isinstance(rows, nw.LazyFrame):
         raise TypeError("write_csv takes an eager frame, not a lazy one: collect it first")
     if not isinstance(rows, nw.DataFrame):
@@ -208,13 +228,32 @@ def _without_formulas(table: pa.Table) -> pa.Table:
 
 
 def _quote(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    within = pc.replace_substring_regex(text, pattern=_FORMULA_WITHIN, replacement=r"\1'\2")
+    whole = _replace(text, _BREAK, _escaped)
     formulas = pc.and_not(
-        pc.match_substring_regex(within, _FORMULA), pc.match_substring_regex(within, _HARMLESS)
+        pc.match_substring_regex(whole, _FORMULA), pc.match_substring_regex(whole, _HARMLESS)
     )
-    return pc.if_else(formulas, pc.utf8_replace_slice(within, 0, 0, "'"), within)
+    return pc.if_else(formulas, pc.utf8_replace_slice(whole, 0, 0, "'"), whole)
 
 
 def _unquote(text: pa.ChunkedArray) -> pa.ChunkedArray:
     bare = pc.replace_substring_regex(text, pattern=r"\A'", replacement="")
-    return pc.replace_substring_regex(bare, pattern=_QUOTED_WITHIN, replacement=r"\1\2")
+    return _replace(bare, _ESCAPE, _unescaped)
+
+
+def _replace(
+    text: pa.ChunkedArray, pattern: str, replacement: Callable[[re.Match[str]], str]
+) -> pa.ChunkedArray:
+    """Replace each match of a pattern. Arrow finds the few texts that have one."""
+    found = pc.fill_null(pc.match_substring_regex(text, pattern), fill_value=False)
+    if not pc.any(found).as_py():
+        return text
+    replaced = [re.sub(pattern, replacement, each.as_py()) for each in text.filter(found)]
+    return pc.replace_with_mask(text, found.combine_chunks(), pa.array(replaced, text.type))
+
+
+def _escaped(match: re.Match[str]) -> str:
+    return r"\x3b" if match[0] == ";" else ascii(match[0])[1:-1]
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    return match[0].encode("ascii").decode("unicode_escape")

@@ -23,8 +23,8 @@ def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
     >>> ranges([3, 1, 2, 7])
     (range(1, 4), range(7, 8))
     """
-    if isinstance(numbers, range) and numbers.step == 1:
-        return (numbers,) if numbers else ()
+    if isinstance(numbers, range) and numbers.step in (1, -1):
+        return (numbers[:: numbers.step],) if numbers else ()
     runs: list[range] = []
     for number in sorted(set(numbers)):
         if runs and runs[-1].stop == number:
@@ -97,6 +97,20 @@ def meeting(run: range, runs: Sequence[range]) -> Sequence[range]:
     first = bisect_right(runs, run.start, key=lambda other: other.stop)
     last = bisect_left(runs, run.stop, key=lambda other: other.start)
     return runs[first:last]
+
+
+def common(run: range, runs: Sequence[range]) -> list[range]:
+    """Return what a range has in common with joined ranges.
+
+    Examples
+    --------
+    >>> common(range(2, 9), (range(0, 2), range(4, 6), range(8, 20)))
+    [range(4, 6), range(8, 9)]
+    """
+    return [
+        range(max(run.start, other.start), min(run.stop, other.stop))
+        for other in meeting(run, runs)
+    ]
 
 
 def subtract(runs: Iterable[range], taken: Iterable[range]) -> tuple[range, ...]:

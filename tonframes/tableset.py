@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import secrets
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from tonframes import display
+from tonframes import display, sealed
+from tonframes.atomic import replacing_all
 from tonframes.errors import TonframesError
 from tonframes.wire import schema
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from tonframes.wire.kinds import Dialect
 
 DtypeBackend = Literal["tonframes", "pyarrow"]
-
-#: The key of the metadata in files that `write` makes, with what the rows do not tell.
-WRITTEN = b"tonframes"
 
 #: How many rows a notebook shows of a table, and which columns.
 SHOWN = 5
@@ -156,17 +153,27 @@ class TableSet(ABC):
         Parameters
         ----------
         path
-            A folder, which is made if it does not exist. Files of the same names are replaced.
+            A folder, which is made if it does not exist. Files of the same names are replaced
+            when all new ones are on the disk.
+
+        Raises
+        ------
+        ValueError
+            The folder is a store.
+        OSError
+            A file cannot be written, for example because the disk is full. The files that were
+            there stay as they are.
         """
         folder = Path(path)
         if (folder / "network.json").exists():
             raise ValueError(f"{folder} is a store: write into another folder")
         folder.mkdir(parents=True, exist_ok=True)
-        for name in self._tables:
-            rows = self.arrow(name)
-            metadata = {**(rows.schema.metadata or {}), WRITTEN: json.dumps(self._about()).encode()}
-            rows = rows.replace_schema_metadata(metadata)
-            pq.write_table(rows, folder / f"{name}.parquet", compression="zstd")
+        # `read_blocks` tells by these two which files belong together.
+        about = self._about() | {"tables": list(self._tables), "writing": secrets.token_hex(8)}
+        tables = {folder / f"{name}.parquet": self.arrow(name) for name in self._tables}
+        with replacing_all(list(tables)) as sinks:
+            for sink, rows in zip(sinks, tables.values(), strict=True):
+                sink.writelines(sealed.content(rows.schema, rows, about))
 
     def _about(self) -> dict[str, Any]:
         """Return what the rows do not tell, to be written with them."""

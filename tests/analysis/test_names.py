@@ -1,5 +1,6 @@
 """Names beside addresses: no row more or less, whatever the books hold and the engine is."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import dask.dataframe as dd
@@ -101,6 +102,17 @@ def test_a_symbol_is_preferred_to_a_domain(engine):
     assert listed(named)["account_name"] == [None, "USD₮", None, "USD₮", None]
 
 
+@engines
+def test_names_have_no_character_that_acts_or_is_invisible(engine):
+    text = "a\x1b[2J\u202e\u3164\ufe0f\U000e0100 \n₮\u00a0\u2800"
+    plain = "a\ufffd[2J\ufffd\ufffd\ufffd\ufffd \ufffd₮\ufffd\ufffd"
+    known = metadata(C=json.dumps([{"symbol": text}]))
+    named = with_names(engine(FRAME), engine(book((A, text, text, 0))), engine(known))
+    names = listed(named)
+    assert names["account_name"] == [plain, plain, None, plain, None]
+    assert names["account_friendly"] == [None, plain, None, plain, None]
+
+
 @pytest.mark.parametrize(
     ("info", "name"),
     [
@@ -112,7 +124,7 @@ def test_a_symbol_is_preferred_to_a_domain(engine):
         ("[]", "new.ton"),
         ("[1", "new.ton"),
         (None, "new.ton"),
-        ('[{"symbol": "<b>\\u202e"}]', "<b>\u202e"),  # data: kept as it is
+        ('[{"symbol": "<b>\\u202e"}]', "<b>\ufffd"),
     ],
 )
 def test_names_from_token_metadata(info, name):

@@ -525,8 +525,15 @@ def test_lazy_frames_are_refused_by_name(frame, engine):
         decode_bodies(frame())
 
 
+def test_the_messages_of_blocks_are_decoded():
+    blocks = tf.read_blocks(tf.sample(), [90_000_000])
+    assert_frame_equal(decode_bodies(blocks), decode_bodies(blocks.messages))
+
+
 def test_other_input_than_a_frame_of_messages_is_refused():
-    with pytest.raises(TypeError, match="as a frame of pandas, polars or pyarrow, not list"):
+    with pytest.raises(
+        TypeError, match="as a frame of pandas, polars or pyarrow, or a Blocks, not list"
+    ):
         decode_bodies([NOTIFY.to_base64()])
     with pytest.raises(ValueError, match=r"needs a column body .* the frame has 'tx_hash"):
         decode_bodies(TABLE.select(["tx_hash"]))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
+import functools
 import gzip
 import http.client
 import itertools
@@ -29,7 +30,7 @@ from urllib3.connection import HTTPConnection
 from tonframes.client import Client
 from tonframes.client.rate import Clock, Rate, Turn
 from tonframes.client.transport import Transport
-from tonframes.errors import DecodeError, RequestError
+from tonframes.errors import DecodeError, RequestError, TonframesWarning
 
 KEY = "SECRET_key-0123456789abcdef0123456789abcdef"
 ADDRESSES = [f"0:{number:064X}" for number in range(300)]
@@ -412,6 +413,23 @@ def test_connecting_takes_nothing_from_the_distance_of_requests(server, monkeypa
     assert fullest_second(seen.time for seen in server.seen) <= 4
 
 
+@pytest.mark.parametrize("limit", [1, 10])
+def test_slow_handshakes_leave_no_second_with_more_than_the_rate(server, monkeypatch, limit):
+    connect_to = HTTPConnection.connect
+
+    def slowly(connection):  # F78; the first connections take longer than those after them
+        time.sleep(0.15 if len(server.seen) < limit else 0.01)
+        connect_to(connection)
+
+    monkeypatch.setattr(HTTPConnection, "connect", slowly)
+    server.otherwise = raw(sized(GOOD))  # closes the connection: each request has a handshake
+    count = 4 if limit == 1 else 35
+    with connect(server, requests_per_second=limit) as client, ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: ask(client), range(count)))
+    assert len({seen.peer for seen in server.seen}) == count
+    assert fullest_second(seen.time for seen in server.seen) <= limit
+
+
 def test_200_threads_share_one_rate(server):  # F49, P6
     server.script.extend([error("ill", 503)] * 20)
     with connect(server, requests_per_second=150) as client, ThreadPoolExecutor(200) as pool:
@@ -477,6 +495,16 @@ def test_passing_statuses_are_retried(server, client, status):  # F06
     server.script.append(answer(b"<html><title>Bad</title></html>", status))
     assert ask(client) == [1, 2, 3]
     assert met(server, 1)
+
+
+def test_a_304_is_retried(server, client):  # F60
+    server.script.extend([answer(b"", 304), answer(GOOD, 304), answer(b"", 304, Location="/x")])
+    assert ask(client) == [1, 2, 3]
+    assert met(server, 3)
+    server.otherwise = answer(b"", 304)
+    with pytest.raises(RequestError, match="status 304, not modified") as caught:
+        ask(client)
+    assert caught.value.retryable
 
 
 def test_endless_500_quotes_a_short_part(server, client):  # F07
@@ -563,7 +591,16 @@ def test_a_404_of_the_service_goes_to_the_caller(server, client):  # F12 to F15
 
 
 @pytest.mark.parametrize(
-    "body", [b"<html>404 nginx</html>", b"", b"no", b'{"ok": false, "error": "Not Found"}']
+    "body",
+    [
+        b"<html>404 nginx</html>",
+        b"",
+        b"no",
+        b'{"ok": false, "error": "Not Found"}',
+        b'{"message": "no Route matched with those values"}',
+        b'{"detail": "Not Found"}',
+        b'{"error": {"code": 404}}',
+    ],
 )
 def test_a_404_of_another_server_is_no_end_of_a_list(server, client, body):
     server.script.append(answer(body, 404))
@@ -575,7 +612,7 @@ def test_a_404_of_another_server_is_no_end_of_a_list(server, client, body):
     assert len(server.seen) == 2 + 6
 
 
-@pytest.mark.parametrize("status", [301, 302, 303, 307, 308, 304])
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_redirects_are_not_followed(server, status):  # F36
     with FaultServer() as sink:
         server.otherwise = answer(b"", status, Location=f"{sink.url}/x?api_key=1")
@@ -910,6 +947,113 @@ def test_the_key_stays_in_its_header(server, clock, caplog, capsys, monkeypatch)
         assert KEY[:10] not in text
 
 
+def shown(error):
+    """What rich shows of an error, with the variables of the frames that are not this file's."""
+    from rich.traceback import Traceback
+
+    trace = Traceback.extract(type(error), error, error.__traceback__, show_locals=True)
+    frames = [f for stack in trace.stacks for f in stack.frames if f.filename != __file__]
+    texts = [f"{stack.exc_value} {stack.notes}" for stack in trace.stacks]
+    return [*texts, *(f"{frame.name}: {frame.locals}" for frame in frames), *locals_of(error)]
+
+
+def leaks(text):
+    """Whether a text has a part of the key."""
+    return any(KEY[at : at + 8].lower() in text.lower() for at in range(len(KEY) - 7))
+
+
+def chained(error):
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+ECHOES = {
+    "value": b'{"transactions": "%s"}' % KEY.encode(),
+    "cut": b'{"transactions": "%s %s"}' % (b"x" * 50, KEY.encode()),
+    "list": b'{"transactions": ["%s"]}' % KEY.encode(),
+    "name": b'{"%s": []}' % KEY.lower().encode(),
+    "text": b"got %s" % KEY.encode(),
+}
+
+
+@pytest.mark.parametrize("name", ECHOES)
+def test_a_key_that_an_answer_has_is_not_shown(server, clock, caplog, name):  # F74
+    from tonframes.wire import pages, schema
+
+    caplog.set_level(logging.DEBUG)
+    server.otherwise = answer(ECHOES[name])
+    read = functools.partial(pages.read, schema.BLOCKS_ANSWER)
+    with connect(server, clock=clock, api_key=KEY) as client:
+        with pytest.raises(DecodeError) as caught:
+            client.masterchain_info(read)
+        (error,) = chained(caught.value)
+        attributes = [error.path, error.expected, error.found, *error.__notes__]
+        told = [str(error), repr(error), repr(pickle.dumps(error)), *attributes, *shown(error)]
+        assert not any(map(leaks, [*told, caplog.text, repr(client.statistics)]))
+        assert "***" in str(error)
+
+
+def test_a_key_that_is_the_name_of_a_field_is_in_no_warning(server):  # F74
+    from tonframes.wire import pages, schema
+
+    server.otherwise = answer(b'{"transactions": [], "%s": 1}' % KEY.encode())
+    with connect(server, api_key=KEY) as client:
+        page = client.masterchain_info(functools.partial(pages.read, schema.BLOCKS_ANSWER))
+        with pytest.warns(TonframesWarning, match=r"no place for /\*\*\*") as warned:
+            pages.blocks_tables([page])
+    assert not any(leaks(str(warning.message)) for warning in warned)
+
+
+def test_a_key_in_the_address_of_a_redirect_is_not_shown(server):  # F74
+    server.otherwise = answer(b"", 302, Location=f"https://{KEY}.example/{KEY}")
+    with connect(server, api_key=KEY) as client:
+        with pytest.raises(RequestError, match=r"pass 'https://\*\*\*\.example' as") as caught:
+            ask(client)
+        assert not any(map(leaks, shown(caught.value)))
+
+
+def test_urllib3_logs_no_key(server, caplog):  # F74
+    server.otherwise = raw(HEAD + f"Content-Length: 2\r\n{KEY}\r\n\r\n{{}}".encode())
+    with connect(server, api_key=KEY) as client:
+        client.masterchain_info(bytes)
+    assert "Failed to parse headers" in caplog.text
+    assert "***" in caplog.text
+    assert not leaks(caplog.text)
+
+
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [
+        (KEY, {"timeout": -1}),
+        (KEY, {"base_url": "ftp://example.org"}),
+        (KEY, {"base_url": "http://example.org"}),
+        (KEY, {"max_in_flight": "many"}),
+        (KEY + " " + KEY, {}),
+        (KEY.encode(), {}),
+        (KEY * 9, {"deadline": 0}),
+    ],
+)
+def test_the_constructor_shows_no_key_in_its_variables(key, options):  # F74
+    with pytest.raises((ValueError, TypeError)) as caught:
+        Client(api_key=key, **options)
+    (error,) = chained(caught.value)
+    assert any(frame.startswith("__init__: {") for frame in shown(error))
+    assert not any(map(leaks, shown(error)))
+
+
+def test_an_interrupted_request_shows_no_key_in_its_variables(server, monkeypatch):  # F74
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(http.client.HTTPConnection, "send", interrupted)
+    with connect(server, api_key=KEY) as client:
+        with pytest.raises(KeyboardInterrupt) as caught:
+            ask(client)
+        (error,) = chained(caught.value)
+        assert not any(map(leaks, shown(error)))
+
+
 @pytest.mark.parametrize("key", ["", " ", "SECRET key", "SECRET\nkey", "SECRÉT", "a" * 9 + "\0"])
 def test_odd_keys_are_refused_unquoted(key):
     with pytest.raises(ValueError, match="api_key") as caught:
@@ -989,6 +1133,60 @@ def test_large_answers_are_whole(server, client):
     packed = gzip.compress(body, 1)
     server.script.extend([answer(body), answer(packed, Content_Encoding="gzip")])
     assert ask(client) == ask(client) == list(range(300_000))
+    assert met(server, 1)
+
+
+# Answers to no request
+
+
+STRAY = b'{"rows": ["stray"]}'
+
+
+def sent(*contents, pause=0.0):
+    """Send several answers to one request, and keep the connection."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+
+    def reply(handler):
+        parts = [head % len(content) + content for content in contents]
+        for part in parts if pause else [b"".join(parts)]:
+            handler.connection.sendall(part)
+            time.sleep(pause)
+
+    return reply
+
+
+@pytest.mark.parametrize("size", [0, 70_000], ids=["short", "longer than the buffer"])
+@pytest.mark.parametrize("after", [0, 1])
+def test_a_stray_answer_is_never_believed(server, client, size, after):  # F61
+    """Two answers come at once, and one of them is to no request: the first one or the second."""
+    stray = STRAY.ljust(size)
+    server.script.append(answer())
+    server.script.append(sent(*((GOOD, stray) if after else (stray, GOOD))))
+    assert [ask(client) for _ in range(3)] == [[1, 2, 3]] * 3
+    assert [seen.peer for seen in server.seen].count(server.seen[0].peer) == 2
+    assert client.statistics.retries == 1
+
+
+def test_a_stray_answer_between_two_requests_is_never_believed(server, client):  # F61
+    server.script.append(sent(GOOD, STRAY, pause=0.05))
+    assert ask(client) == [1, 2, 3]
+    time.sleep(0.2)
+    assert ask(client) == [1, 2, 3]
+    assert server.seen[0].peer != server.seen[1].peer
+
+
+def test_after_an_answer_that_is_refused_the_connection_is_closed(server, client):  # F61
+    server.script.append(answer())
+    server.script.append(sent(b'{"stray": 1}', GOOD, pause=0.2))
+    assert [ask(client) for _ in range(3)] == [[1, 2, 3]] * 3
+    peers = [seen.peer for seen in server.seen]
+    assert peers[0] == peers[1] != peers[2] == peers[3]
+
+
+def test_white_space_after_an_answer_does_no_harm(server, client):  # F61
+    answered = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b\r\n" % (len(GOOD), GOOD)
+    server.script.append(lambda handler: handler.connection.sendall(answered))
+    assert ask(client) == ask(client) == [1, 2, 3]
     assert met(server, 1)
 
 

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import json
+import sys
 from contextlib import contextmanager
 from datetime import timedelta
+from functools import partial
 from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
 import pytest
 from fault_server import FaultServer, answer
 from pandas.testing import assert_frame_equal
+from peaks import peak_of
 
 import tonframes as tf
+from tonframes.addresses import to_friendly
 from tonframes.fetch import block as block_pages
 from tonframes.fetch import default_store
+from tonframes.fetch.accounts import ATTEMPTS
 from tonframes.fetch.blocks import fetch_missing
+from tonframes.fetch.network import Network
 from tonframes.fetch.windows import lacks_windows
 from tonframes.service.scanned import scanned
 from tonframes.store import Store
@@ -190,12 +196,16 @@ def answering(respond):
         yield client
 
 
-def test_rows_of_another_masterchain_block_are_refused():
+def test_rows_of_another_masterchain_block_are_refused(monkeypatch):
+    monkeypatch.setattr(block_pages, "FIRST_WAIT", 0.001)
     six = {"transactions": tf.synthetic_blocks(1, first_seqno=6)[0]["transactions"]}
     with answering(lambda _: six) as c:
-        with pytest.raises(tf.DecodeError, match=r"mc_block_seqno: expected 5, as asked, found 6"):
+        with pytest.raises(
+            tf.IncompleteError, match=r"block 5 .*expected 5, as asked, found 6"
+        ) as caught:
             tf.fetch_blocks([5], client=c, store=None)
-        assert c.statistics.retries > 0
+        assert caught.value.missing == (range(5, 6),)
+        assert c.statistics.requests == block_pages.ATTEMPTS
 
 
 def test_transactions_that_blocks_do_not_count_are_missed(monkeypatch):
@@ -241,8 +251,6 @@ def test_states_are_those_that_the_store_holds(client, addresses):
 
 
 def test_spellings_of_one_account_are_one_row(client, addresses):
-    from tonframes.addresses import to_friendly
-
     raw = addresses[5]
     asked = [to_friendly(raw), raw.lower(), to_friendly(raw, bounceable=False), raw]
     assert list(tf.fetch_accounts(asked, client=client, store=None).accounts.address) == [raw]
@@ -259,11 +267,11 @@ def test_states_are_taken_from_the_store_while_they_are_young(client, addresses,
 
     assert ask(3, include_boc=False) == 2  # and which network it is
     assert ask(3, include_boc=False, max_age="1h") == 0
-    assert ask(5, include_boc=False, max_age=timedelta(hours=1)) == 1
-    assert ask(3, max_age="1h") == 1  # now with code and data
+    assert ask(5, include_boc=False, max_age=timedelta(hours=1)) == 2
+    assert ask(3, max_age="1h") == 2  # now with code and data
     assert ask(3, max_age="1h") == 0
-    assert ask(3, max_age="0s") == 1
-    assert ask(3) == 1
+    assert ask(3, max_age="0s") == 2
+    assert ask(3) == 2
 
 
 def test_code_and_data_only_if_asked_for(client, addresses):
@@ -338,6 +346,124 @@ def test_an_answer_to_another_question_is_asked_for_again(addresses):
     assert len(asked) == 3
 
 
+class States:
+    """A service of account states whose answers a function changes, one after the other."""
+
+    def __init__(self, *changes):
+        self.changes, self.asked = list(changes), []
+
+    def __call__(self, path):
+        if "masterchainInfo" in path:
+            return {"last": {"seqno": 5, "global_id": -217}}
+        asked = parse_qs(urlsplit(path).query)["address"]
+        self.asked.append(asked)
+        states = [{"address": a, "balance": "7"} for a in asked if a != NOBODY]
+        change = self.changes.pop(0) if self.changes else lambda states: states
+        return {"accounts": change(states), "address_book": {}, "metadata": {}}
+
+
+@pytest.fixture
+def no_waits(monkeypatch):
+    monkeypatch.setattr(block_pages, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(block_pages, "LONGEST_WAIT", 0.001)
+
+
+def nothing(_):
+    return None
+
+
+def none(_):
+    return []
+
+
+def all_but_first(states):
+    return states[1:]
+
+
+@pytest.mark.usefixtures("no_waits")
+@pytest.mark.parametrize("kept", [True, False], ids=["by the store", "by an earlier answer"])
+@pytest.mark.parametrize("change", [nothing, none, all_but_first])
+def test_an_account_that_was_known_is_asked_for_again(addresses, tmp_path, kept, change):
+    wanted = [*addresses[:3], NOBODY]
+    respond = States(list, *[change] * 3)
+    store = tmp_path if kept else None
+    with answering(respond) as c:
+        tf.fetch_accounts(wanted, client=c, store=store)
+        states = tf.fetch_accounts(wanted, client=c, store=store).accounts
+    assert list(states.found) == [True, True, True, False]
+    assert len(respond.asked) == 1 + 4
+    if change is all_but_first:
+        assert respond.asked[2:] == [addresses[:1]] * 3
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_what_a_store_knows_another_client_asks_for_again(addresses, tmp_path):
+    respond = States(list, all_but_first)
+    with answering(respond) as c, tf.Client(c.base_url) as other:
+        for client in (c, other):
+            states = tf.fetch_accounts(addresses[:2], client=client, store=tmp_path).accounts
+            assert states.found.all()
+    assert len(respond.asked) == 3
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_an_account_that_stays_missing_is_told(addresses, tmp_path):
+    respond = States(list, *[all_but_first] * 99)
+    with answering(respond) as c:
+        tf.fetch_accounts(addresses[:2], client=c, store=tmp_path)
+        with pytest.warns(tf.TonframesWarning, match=f"no longer knows 1 .*{addresses[0]}"):
+            states = tf.fetch_accounts(addresses[:2], client=c, store=tmp_path).accounts
+        assert list(states.found) == [False, True]
+        asked = len(respond.asked)
+        tf.fetch_accounts(addresses[:2], client=c, store=tmp_path)
+    assert asked == 2 + ATTEMPTS
+
+
+@pytest.mark.usefixtures("no_waits")
+def test_that_all_accounts_are_unknown_is_asked_twice():
+    respond = States()
+    with answering(respond) as c:
+        states = tf.fetch_accounts([NOBODY], client=c, store=None).accounts
+    assert not states.found.any()
+    assert respond.asked == [[NOBODY]] * 2
+
+
+def test_null_for_ever_is_no_list_of_accounts(addresses, tmp_path):
+    with answering(States(*[nothing] * 99)) as c:
+        with pytest.raises(tf.DecodeError, match=r"\$.accounts: expected a list"):
+            tf.fetch_accounts(addresses[:2], client=c, store=tmp_path)
+        assert c.statistics.requests == 1 + 6
+    assert not list((tmp_path / "accounts").glob("*.parquet"))
+
+
+def spelt(spell, **changed):
+    """Add the first account in another spelling."""
+    return lambda states: [*states, states[0] | {"address": spell(states[0]["address"])} | changed]
+
+
+SPELLINGS = [str, str.lower, to_friendly, partial(to_friendly, bounceable=False)]
+
+
+@pytest.mark.parametrize("spell", SPELLINGS)
+def test_one_account_with_two_contents_is_a_conflict(addresses, spell):
+    conflict = spelt(spell, balance="8")
+    respond = States(*[conflict] * 2)
+    with answering(respond) as c:
+        states = tf.fetch_accounts(addresses[:2], client=c, store=None).accounts
+        assert list(states.balance) == [7, 7]
+        assert len(respond.asked) == 3
+        respond.changes = [conflict] * 99
+        with pytest.raises(tf.DecodeError, match=r"\$.accounts\[2\].* the same account"):
+            tf.fetch_accounts(addresses[:2], client=c, store=None)
+
+
+@pytest.mark.parametrize("spell", SPELLINGS)
+def test_one_account_twice_with_the_same_content_is_one_row(addresses, spell):
+    with answering(States(spelt(spell))) as c, pytest.warns(tf.TonframesWarning, match="twice"):
+        states = tf.fetch_accounts(addresses[:2], client=c, store=None).accounts
+    assert list(states.address) == addresses[:2]
+
+
 @pytest.mark.parametrize("age", ["banana", "-1h", 5, "nat"])
 def test_wrong_ages_are_refused(client, addresses, tmp_path, age):
     with pytest.raises(ValueError, match="max_age is a duration such as"):
@@ -356,7 +482,8 @@ def test_a_part_is_committed_when_it_is_old(client, monkeypatch):
     monkeypatch.setattr("tonframes.fetch.blocks.FEWEST", 1)
     monkeypatch.setattr("tonframes.fetch.blocks.OLDEST", 0.0)
     lacks_windows(client)
-    parts = fetch_missing(client, None, (SEQNOS[:3],), progress=False)
+    network = Network(client, None)
+    parts = fetch_missing(client, None, (SEQNOS[:3],), network, progress=False)
     assert [part.seqnos for part in parts] == [SEQNOS[i : i + 1] for i in range(3)]
 
 
@@ -378,6 +505,29 @@ def test_offline_reads_the_store_and_opens_no_socket(client, addresses, tmp_path
     assert accounts.value.missing == (NOBODY,)
     with pytest.raises(tf.MissingError):
         tf.fetch_blocks(SEQNOS, client="offline", store=None)
+
+
+def test_a_wrong_max_age_is_refused_without_a_store_too(addresses):
+    with pytest.raises(ValueError, match="max_age is a duration such as \"1h\", not 'soon'"):
+        tf.fetch_accounts(addresses[:1], max_age="soon", client="http://127.0.0.1:9", store=None)
+
+
+def test_moments_in_the_wrong_order_are_refused_before_a_request():
+    with pytest.raises(ValueError, match="ends before it starts"):
+        tf.fetch_blocks("2026-05-29/2026-05-28", client="http://127.0.0.1:9", store=None)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+@pytest.mark.parametrize("call", ["fetch_blocks", "plan_blocks"])
+def test_millions_of_blocks_take_no_memory_offline(call):
+    offline = 'client="offline", store=tf.sample()'
+    setup = f"""
+from contextlib import suppress
+def call(seqnos):
+    with suppress(tf.MissingError):
+        str(tf.{call}(seqnos, {offline}))
+call(range(90_000_000, 90_000_001))"""
+    assert peak_of("call(range(1, 20_000_001))", setup) < 10_000_000
 
 
 def test_the_default_store_is_one_per_service(client, addresses, tmp_path, monkeypatch):

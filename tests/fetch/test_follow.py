@@ -5,11 +5,13 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from itertools import pairwise
+from random import Random
 
 import pandas as pd
 import pytest
 from fault_server import error
 from faulty_service import (
+    INFO,
     SHARDS,
     FakeClock,
     Faulty,
@@ -20,9 +22,12 @@ from faulty_service import (
     lose,
     saying,
     tables_of,
+    telling,
 )
 
 import tonframes as tf
+from tonframes.fetch import follow
+from tonframes.fetch.follow import LONGEST
 from tonframes.store import Store
 from tonframes.wire.tables import concat
 
@@ -120,6 +125,35 @@ def test_a_block_of_the_future_is_waited_for(growing, client, store):
     is_the_chain(taken, ALL[7:])
 
 
+def test_a_long_wait_is_told_with_its_reason(growing, client, caplog, monkeypatch):
+    monkeypatch.setattr(follow, "monotonic", growing.clock.now)
+    growing.by(*[0] * 25, 1)
+    next(tf.follow_blocks(FIRST + 4, client=client, store=None))
+    # After 10 seconds, and each time twice as many have passed.
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * 4
+    told = f"waiting for masterchain block {FIRST + 4} since 20"
+    for message in caplog.messages:
+        assert message.startswith(told)
+        assert f"UTC: the last one of {client.base_url} is {FIRST + 3}" in message
+
+
+def test_a_wait_at_a_hole_is_told(growing, service, client, caplog, monkeypatch):
+    monkeypatch.setattr(follow, "monotonic", growing.clock.now)
+    growing.by(8)
+    service.inject(absent, SHARDS, seqno=FIRST + 6)
+    following = tf.follow_blocks(FIRST, client=client, store=None)
+    take(following, FIRST + 6)
+    waits = len(growing.clock.slept)
+
+    def fill():
+        service.injecting = "waiting" not in caplog.text
+        assert len(growing.clock.slept) < waits + 300
+
+    growing.clock.passed = fill
+    assert next(following).seqnos[0].start == FIRST + 6
+    assert f"waiting for masterchain block {FIRST + 6} since 20" in caplog.text
+
+
 def test_without_a_start_it_begins_with_the_last_block(growing, client, store):
     growing.by(20)
     taken = take(tf.follow_blocks(client=client, store=store))
@@ -167,6 +201,56 @@ def test_following_again_goes_on_from_the_store(growing, service, client, tmp_pa
         if seen.path.endswith("Shards") and seen.query["seqno"][0] in of_held
     ]
     assert again == []
+
+
+def as_time_passes(growing):
+    """Let each block appear when it was made."""
+    begins = int(BODIES[growing.count - 1]["blocks"][0]["gen_utime"]) - growing.clock.time
+
+    def grow():
+        made = sum(int(b["blocks"][0]["gen_utime"]) <= begins + growing.clock.time for b in BODIES)
+        growing.grow(max(0, made - growing.count))
+
+    growing.clock.passed = grow
+
+
+def asked(service, *operations):
+    return sum(seen.path.rpartition("/")[2] in operations for seen in service.seen)
+
+
+def test_it_asks_no_more_often_than_blocks_come(growing, service, client, store):
+    as_time_passes(growing)
+    is_the_chain(take(tf.follow_blocks(FIRST, client=client, store=store)))
+    assert asked(service, INFO) <= 1 + 20
+    assert len(service.seen) <= 6 * 24
+
+
+def test_it_asks_less_often_while_no_block_comes(growing, client, store):
+    growing.by(*[0] * 60, 20)
+    is_the_chain(take(tf.follow_blocks(FIRST, client=client, store=store)))
+    slept = growing.clock.slept
+    assert len(slept) == 61
+    assert slept[:4] == [1, 2, 4, 8]
+    assert set(slept[4:]) == {LONGEST}
+
+
+def test_a_replica_that_is_behind_is_waited_for(growing, service, client, store):
+    """Every other answer, at random, is of a replica that lacks the last three blocks."""
+    rng = Random(5)
+
+    def lagging(truth):
+        last = FIRST + growing.count - 4
+        if rng.random() < 0.5:
+            return None
+        if truth.operation == INFO:
+            return telling(truth.read() | {"last": BODIES[last - FIRST]["blocks"][0]})
+        return absent(truth) if truth.asked("seqno") > last else None
+
+    as_time_passes(growing)
+    service.inject(lagging)
+    is_the_chain(take(tf.follow_blocks(FIRST, client=client, store=store)))
+    assert service.met > 20
+    assert len(service.seen) <= 12 * 24
 
 
 def test_an_error_of_the_service_ends_it(service, client, store):
@@ -289,6 +373,19 @@ def test_a_chain_of_one_block(tmp_path):
         moment = datetime.fromtimestamp(second, UTC)
         assert tf.seqno_at(moment, client=client) == FIRST
         assert tf.seqno_at(moment + timedelta(seconds=1), client=client) == FIRST + 1
+
+
+def test_a_moment_is_found_although_blocks_are_absent_at_first(tmp_path):
+    append(tmp_path, BODIES)
+    moment = datetime.fromtimestamp(int(BODIES[9]["blocks"][0]["gen_utime"]), UTC)
+    with Faulty(tmp_path) as service, connect(service, FakeClock()) as client:
+        expected = tf.seqno_at(moment, client=client)
+        service.inject(absent, SHARDS, times=20)
+        assert tf.seqno_at(moment, client=client) == expected
+        assert service.met == 20
+        service.inject(absent, SHARDS)
+        with pytest.raises(tf.IncompleteError, match="does not have it, but it has"):
+            tf.seqno_at(moment, client=client)
 
 
 def test_answers_without_the_masterchains_row_are_asked_again(tmp_path):

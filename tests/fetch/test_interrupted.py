@@ -15,6 +15,7 @@ from slow import SEEDS, slow_after
 import tonframes as tf
 from tonframes.cli import main
 from tonframes.fetch import blocks as fetching
+from tonframes.fetch.network import Network
 from tonframes.fetch.windows import lacks_windows
 from tonframes.seqnos import SPAN
 from tonframes.store import Store
@@ -182,8 +183,9 @@ def test_the_command_says_how_many_were_kept(service, tmp_path, capsys):
 def test_a_caller_that_takes_no_more_loses_nothing(service, chain, tmp_path):
     with tf.Client(service.url) as client:
         store = Store(tmp_path)
-        store.claim("a test", client.base_url)
-        parts = fetching.fetch_missing(client, store, (SEQNOS[:30],), progress=False)
+        network = Network(client, store)
+        network.claim()
+        parts = fetching.fetch_missing(client, store, (SEQNOS[:30],), network, progress=False)
         next(parts)
         parts.close()
     assert sum(map(len, store.held())) >= 10

@@ -27,9 +27,11 @@ from typing import TYPE_CHECKING
 import pytest
 from fault_server import answer, error, raw
 from faulty_service import (
+    EMPTY,
     HEAD,
     INFO,
     LYING,
+    NO_PAGE,
     PAGE,
     PASSING,
     SHARDS,
@@ -48,10 +50,13 @@ from faulty_service import (
     lose_if,
     moved,
     of_another,
+    of_no_block,
+    of_the_next,
     prefix,
     saying,
     shuffled,
     sized,
+    telling,
     twice,
     twice_otherwise,
 )
@@ -360,12 +365,13 @@ def small_pages(rows: int):
 
 @case("F14 the end of a list is a 404")
 def end_of_list(lab):
-    # Pages of one row are all full: each list ends in "blocks not found" or in an empty page.
+    # Pages of one row are all full: each list ends in "blocks not found" or in an empty page. That
+    # this is the end is seen from another page, which begins with the last row.
     with small_pages(1):
         lab.comes_whole(range(HIT, HIT + 2))
     assert lab.service.injecting
     turned = [seen for seen in lab.service.seen if int(seen.query.get("offset", ["0"])[0])]
-    assert len(turned) == 5 + 4 + 6 + 6
+    assert len(turned) == 6 + 5 + 7 + 7
 
 
 def in_small_pages(fault, operation, lab: Lab) -> None:
@@ -432,7 +438,7 @@ CASES |= {
 
 def of_another_for_ever(operation, lab: Lab) -> None:
     lab.service.inject(of_another(1), operation, seqno=HIT)
-    lab.fails(tf.DecodeError, f"expected {HIT}, as asked, found {HIT + 1}", EDGE)
+    lab.fails(tf.IncompleteError, f"expected {HIT}, as asked, found {HIT + 1}", ALONE)
 
 
 CASES |= {
@@ -485,6 +491,95 @@ def secret(lab):
     assert len(files) > 3
     assert not any(KEY.encode() in file.read_bytes() for file in files)
     assert {seen.headers["X-API-Key"] for seen in lab.service.seen} == {KEY}
+
+
+EDGES = (SEQNOS[0], HIT, SEQNOS[-1])
+
+
+def empty_at_first(fault, lab: Lab) -> None:
+    for seqno in EDGES:
+        lab.service.inject(fault, SHARDS, seqno=seqno, times=3)
+        lab.service.inject(fault, TRANSACTIONS, seqno=seqno, times=2)
+    lab.comes_whole()
+    assert lab.service.met == 5 * len(EDGES)
+
+
+def empty_for_ever(fault, lab: Lab) -> None:
+    lab.service.inject(fault, SHARDS, seqno=HIT)
+    lab.fails(tf.IncompleteError, f"masterchain block {HIT} .*the answer is empty", ALONE)
+
+
+for name, fault in EMPTY.items():
+    CASES[f"F55 {name}, then told"] = partial(empty_at_first, fault)
+    CASES[f"F55 {name} for ever"] = partial(empty_for_ever, fault)
+
+
+@case("F55 transactions where blocks were shown before")
+def another_dialect(lab):
+    """As an answer of the specification it would be believed, and it has a part of the rows."""
+
+    def fault(truth):
+        url = f"/api/v3/{TRANSACTIONS}?seqno={truth.asked('seqno')}&limit=2"
+        return telling(lab.service.truth(url).read() | {"blocks": None})
+
+    lab.service.inject(fault, SHARDS, seqno=HIT, times=3)
+    lab.comes_whole(range(HIT - 2, HIT - 1), store=None)
+    lab.comes_whole(ALONE, store=None)
+    assert lab.service.met == 3
+
+
+@case("F55 the first answer has transactions of another masterchain block")
+def of_another_and_of_another_dialect(lab):
+    other = lab.service.truth(f"/api/v3/{TRANSACTIONS}?seqno={HIT - 1}&limit=1000")
+    lab.service.inject(saying(telling(other.read())), SHARDS, seqno=HIT, times=3)
+    lab.comes_whole(ALONE)
+    assert lab.service.met == 3
+
+
+@case("F58 the last blocks, of a replica that is behind")
+def behind(lab):
+    """The service has shown its last block once; all else is of a replica that lacks it."""
+    last = range(LAST - 5, LAST + 1)
+
+    def stale(truth):
+        told = truth.read()
+        return telling(told | {"last": told["last"] | {"seqno": LAST - 3}})
+
+    tf.fetch_blocks(last[:1], client=lab.client, store=lab.store)  # asks for the network
+    lab.service.inject(stale, INFO)
+    for operation, times in {SHARDS: 15, TRANSACTIONS: 15, STATE: 3}.items():
+        lab.service.inject(absent, operation, seqno=LAST, times=times)
+    lab.comes_whole(last)
+    assert lab.service.met == 34
+
+
+@case("F58 a replica that stays behind ends it at the deadline")
+def behind_for_ever(lab):
+    lab.service.inject(absent, SHARDS, seqno=HIT)
+    began = lab.clock.time
+    lab.fails(tf.IncompleteError, f"{HIT} .*it has {LAST}", ALONE)
+    assert 120 < lab.clock.time - began < 2 * 120
+
+
+def stray_at_first(fault, operation, lab: Lab) -> None:
+    for seqno in EDGES:
+        lab.service.inject(fault, operation, seqno=seqno, times=8)
+    lab.comes_whole()
+    assert lab.service.met == 8 * len(EDGES)
+
+
+def stray_for_ever(fault, match, operation, lab: Lab) -> None:
+    lab.service.inject(fault, operation, seqno=HIT)
+    lab.fails(tf.IncompleteError, f"masterchain block {HIT} .*{match}", ALONE)
+
+
+for name, fault, operation, match in [
+    ("a block", of_the_next, SHARDS, f"{HIT}, as asked, found {HIT + 1}"),
+    ("a transaction", of_the_next, TRANSACTIONS, f"{HIT}, as asked, found {HIT + 1}"),
+    ("a transaction of an unknown block", of_no_block, TRANSACTIONS, "counts .* transactions, and"),
+]:
+    CASES[f"F59 {name}, then told"] = partial(stray_at_first, fault, operation)
+    CASES[f"F59 {name} for ever"] = partial(stray_for_ever, fault, match, operation)
 
 
 # ── run them ─────────────────────────────────────────────────────────────────────────────────────
@@ -690,6 +785,71 @@ def test_f49_within_a_running_event_loop(lab):
     assert digests(asyncio.run(cell())) == lab.truth(SEQNOS)
 
 
+# ── the specification's dialect ──────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def specified(chain, tmp_path):
+    clock = FakeClock()
+    with Faulty(chain, "specification") as service, connect(service, clock) as client:
+        yield Lab(chain, service, client, clock, tmp_path / "store")
+
+
+def rows_of(blocks: tf.Blocks) -> dict[str, str]:
+    return digests(blocks, ("transactions", "messages"))
+
+
+def comes_whole_without_blocks(lab: Lab) -> None:
+    held = tf.read_blocks(lab.chain, SEQNOS)
+    assert rows_of(lab.fetch()) == rows_of(held)
+
+
+@pytest.mark.parametrize("seqno", EDGES)
+@pytest.mark.parametrize("name", EMPTY)
+def test_f55_an_empty_answer_is_never_proof(specified, name, seqno):
+    specified.service.inject(EMPTY[name], SHARDS, seqno=seqno, times=3)
+    comes_whole_without_blocks(specified)
+    assert specified.service.met == 3
+
+
+@pytest.mark.parametrize("seqno", EDGES)
+def test_f55_an_empty_answer_for_ever_is_reported(specified, seqno):
+    specified.service.inject(empty, SHARDS, seqno=seqno)
+    with pytest.raises(tf.IncompleteError, match=f"{seqno} .*the answer is empty") as caught:
+        specified.fetch()
+    assert caught.value.missing == (range(seqno, seqno + 1),)
+    assert Store(specified.store).held() == subtract([SEQNOS], caught.value.missing)
+
+
+@pytest.mark.parametrize("name", NO_PAGE)
+@pytest.mark.parametrize("offset", [2, 4])
+def test_f56_a_page_that_does_not_come_is_no_end(specified, name, offset):
+    # What the pages from there on have is the last of its accounts: no link shows that it is lost.
+    last = SEQNOS[-1]
+    specified.service.inject(NO_PAGE[name], SHARDS, seqno=last, offset=offset, times=3)
+    with small_pages(2):
+        comes_whole_without_blocks(specified)
+    assert specified.service.met == 3
+
+
+@pytest.mark.parametrize("name", ["404 of the service", "an empty page"])
+def test_f56_for_ever_it_is_reported(specified, name):
+    last = SEQNOS[-1]
+    specified.service.inject(NO_PAGE[name], SHARDS, seqno=last, offset=2)
+    with (
+        small_pages(2),
+        pytest.raises(tf.IncompleteError, match=rf"{last} .*list ends at offset 2") as caught,
+    ):
+        specified.fetch()
+    assert caught.value.missing == (range(last, last + 1),)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 6])
+def test_f56_the_end_after_a_full_page_is_found(specified, rows):
+    with small_pages(rows):
+        comes_whole_without_blocks(specified)
+
+
 def test_an_undisturbed_run_is_the_truth(lab):
     lab.comes_whole()
     assert lab.service.met == 0
@@ -721,7 +881,7 @@ def test_every_listed_fault_is_shown():
             assert test in names_in(name), code
 
 
-def test_the_list_is_that_of_the_reference(reference):
+def test_the_list_begins_with_that_of_the_reference(reference):
     matrix = (reference / "faults.md").read_text("utf-8")
     codes = re.findall(r"^\| (F\d\d) \|", matrix, re.MULTILINE)
     listed = [code for code, _ in LISTED]

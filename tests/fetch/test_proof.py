@@ -29,11 +29,14 @@ from hypothesis import strategies as st
 import tonframes as tf
 from tonframes.fetch.proof import (
     BrokenError,
+    Gap,
     Link,
     Shard,
     advance,
+    committing,
     compare,
     imbalance,
+    lack,
     links,
     tips,
     unlinked,
@@ -234,11 +237,12 @@ def test_a_state_of_the_shards_is_read_whole_or_not(place, data):
         if row["seqno"] == state.get(Shard(row["workchain"], int(row["shard"], 16)))
     ]
     assert tips([page(rows)], FIRST + place) == state
-    workchain = [row for row in rows if row["workchain"] == 0]
     lost = data.draw(st.sampled_from(rows))
-    if len(workchain) > 1 or lost["workchain"] == -1:
-        with pytest.raises(BrokenError):
-            tips([page([row for row in rows if row is not lost])], FIRST + place)
+    with pytest.raises(BrokenError):
+        tips([page([row for row in rows if row is not lost])], FIRST + place)
+    for workchain in (-1, 0):
+        with pytest.raises(BrokenError, match=f"do not cover workchain {workchain}"):
+            tips([page([row for row in rows if row["workchain"] != workchain])], FIRST + place)
     with pytest.raises(BrokenError, match="the masterchain block is"):
         tips([page(rows)], FIRST + place + 1)
 
@@ -296,7 +300,61 @@ def test_a_file_without_transactions_has_no_links():
 def test_a_transaction_that_is_lost_between_two_of_its_account_is_missed(data):
     i = data.draw(st.sampled_from(inner()))
     [gap] = unlinked(without(i))
-    assert transactions()["mc_block_seqno"][i].as_py() in gap
+    assert transactions()["mc_block_seqno"][i].as_py() in gap.seqnos
+    assert transactions()["lt"][i].as_py() == gap.lt
+
+
+def test_the_block_of_a_lost_transaction_is_found_by_its_logical_time():
+    blocks = tables_of(bodies()[:30])["blocks"]
+    rows = transactions()
+    for i in inner():
+        [gap] = unlinked(without(i))
+        seqno = rows["mc_block_seqno"][i].as_py()
+        assert committing(gap, blocks) == range(seqno, seqno + 1)
+        assert committing(gap, blocks.slice(0, 0)) == gap.seqnos
+        other = Gap(gap.seqnos, "1" + gap.account[gap.account.index(":") :], gap.lt)
+        assert committing(other, blocks) == gap.seqnos
+
+
+@given(st.integers(0, 9), st.integers(0, 2**256 - 1))
+def test_an_account_is_in_one_of_the_shards_of_its_workchain(depth, number):
+    shards = [Shard(0, (2 * i + 1) << (63 - depth)) for i in range(2**depth)]
+    [shard] = [shard for shard in shards if shard.contains(f"0:{number:064X}")]
+    assert shard.prefix >> (64 - depth) == number >> (256 - depth)
+    assert not shard.contains(f"-1:{number:064X}")
+
+
+def deleted_and_created(**changes) -> pa.Table:
+    """Make an account that is deleted, and created by its next transaction."""
+    first = {
+        "account": "0:AA", "lt": 10, "hash": "a", "prev_trans_lt": 5, "prev_trans_hash": "z",
+        "orig_status": "active", "end_status": "nonexist", "mc_block_seqno": 7,
+    }  # fmt: skip
+    second = {
+        "account": "0:AA", "lt": 20, "hash": "b", "prev_trans_lt": 0, "prev_trans_hash": "0",
+        "orig_status": "nonexist", "end_status": "active", "mc_block_seqno": 9,
+    }  # fmt: skip
+    return pa.Table.from_pylist(
+        [first | changes.get("first", {}), second | changes.get("then", {})]
+    )
+
+
+def test_an_account_that_was_deleted_begins_anew():
+    assert unlinked(deleted_and_created()) == []
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"first": {"end_status": "active"}},
+        {"then": {"orig_status": "uninit"}},
+        {"then": {"prev_trans_lt": 15}},
+    ],
+    ids=str,
+)
+def test_an_account_that_was_not_deleted_does_not_begin_anew(changes):
+    [gap] = unlinked(deleted_and_created(**changes))
+    assert (gap.seqnos, gap.account) == (range(7, 10), "0:AA")
 
 
 def test_a_lost_last_transaction_of_an_account_is_not_missed():
@@ -312,13 +370,71 @@ def test_any_masterchain_block_but_the_ends_is_missed():
     for seqno in range(FIRST + 1, FIRST + 29):
         keep = [i for i, mine in enumerate(rows["mc_block_seqno"].to_pylist()) if mine != seqno]
         gaps = unlinked(rows.take(pa.array(keep)))
-        assert any(seqno in gap for gap in gaps)
+        assert any(seqno in gap.seqnos for gap in gaps)
+
+
+# ── the messages of a transaction ────────────────────────────────────────────────────────────────
+
+
+def structs(rows) -> list:
+    content = json.dumps({"transactions": rows, "address_book": {}}).encode()
+    return pages.read(schema.BLOCKS_ANSWER, content).answer.transactions
+
+
+@cache
+def told() -> list[dict]:
+    """Return the transactions of the synthetic chain that tell of out-messages."""
+    rows = [row for body in bodies() for row in body["transactions"]]
+    assert not any(map(lack, structs(rows)))
+    sent = [row for row in rows if row["out_msgs"]]
+    assert {bool(row["description"].get("bounce")) for row in sent} == {True, False}
+    return sent
+
+
+@given(st.data())
+def test_any_out_message_that_is_lost_is_missed(data):
+    row = data.draw(st.sampled_from(told()))
+    lost = data.draw(st.sampled_from(row["out_msgs"]))
+    rest = [message for message in row["out_msgs"] if message is not lost]
+    [text] = map(lack, structs([row | {"out_msgs": rest}]))
+    count = len(row["out_msgs"])
+    assert text == f"transaction {row['hash']} has {count} out-messages, and {count - 1} came"
+
+
+@given(st.data())
+def test_an_in_message_that_is_lost_is_missed(data):
+    row = data.draw(st.sampled_from(bodies()[data.draw(st.integers(0, COUNT - 1))]["transactions"]))
+    [text] = map(lack, structs([row | {"in_msg": None}]))
+    ordinary = row["description"]["type"] == "ord"
+    assert text == ordinary * f"transaction {row['hash']} is ordinary and has no in-message"
+
+
+@pytest.mark.parametrize("kind", ["tick_tock", "storage", "split_prepare", "merge_prepare"])
+def test_other_transactions_need_no_in_message(kind):
+    row = told()[0]
+    other = row | {"description": row["description"] | {"type": kind}, "in_msg": None}
+    assert structs([other])
+    assert not any(map(lack, structs([other])))
+
+
+def test_a_failed_action_phase_sends_none_of_its_messages():
+    row = next(row for row in told() if row["description"]["action"])
+    for success in (False, None):
+        action = row["description"]["action"] | {"success": success}
+        failed = row | {"out_msgs": [], "description": row["description"] | {"action": action}}
+        assert not any(map(lack, structs([failed])))
+
+
+def test_no_recorded_transaction_lacks_a_message(recorded):
+    rows = [row for answer in recorded for row in answer["transactions"]]
+    assert len(rows) > 100
+    assert not any(map(lack, structs(rows)))
 
 
 # ── the proof by links, over sockets ─────────────────────────────────────────────────────────────
 
 SEQNOS = range(FIRST + 95, FIRST + 105)
-ELECTOR = "-1:" + "3" * 64
+ELECTOR, CONFIG = "-1:" + "3" * 64, "-1:" + "5" * 64
 
 
 @pytest.fixture(scope="module")
@@ -352,11 +468,15 @@ def test_links_bring_back_what_was_lost_for_a_while(chain, specified):
     assert service.met == 3
 
 
-@pytest.mark.parametrize("fault", [of_elector, empty], ids=["one transaction", "all"])
-def test_links_that_stay_broken_are_named_and_not_kept(chain, specified, tmp_path, fault):
+@pytest.mark.parametrize(
+    ("fault", "match"),
+    [(of_elector, "do not follow one another"), (empty, "the answer is empty")],
+    ids=["one transaction", "all"],
+)
+def test_links_that_stay_broken_are_named_and_not_kept(chain, specified, tmp_path, fault, match):
     service, client = specified
     service.inject(fault, SHARDS, seqno=FIRST + 97)
-    with pytest.raises(tf.IncompleteError, match="do not follow one another") as caught:
+    with pytest.raises(tf.IncompleteError, match=match) as caught:
         tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
     assert service.met
     [missing] = caught.value.missing
@@ -374,10 +494,11 @@ def test_links_that_stay_broken_are_named_and_not_kept(chain, specified, tmp_pat
 def test_links_end_at_the_border_of_files(specified, tmp_path, seqno):
     """What "links" cannot show, and so does not promise: see `tonframes.fetch.proof`."""
     service, client = specified
-    service.inject(empty, SHARDS, seqno=seqno)
+    service.inject(lose_if(lambda row: row["account"] == CONFIG), SHARDS, seqno=seqno)
     fetched = tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
     assert service.met
-    assert seqno not in set(fetched.transactions.mc_block_seqno)
+    rows = fetched.transactions
+    assert CONFIG not in set(rows.account[rows.mc_block_seqno == seqno])
 
 
 def test_the_footer_says_links(specified, tmp_path):

@@ -46,6 +46,12 @@ def one_by_one() -> tuple[dict, dict]:
     return digests(fetched), book(fetched)
 
 
+def digests_of(seqno: int) -> str:
+    with WindowService(chain()) as service, Client(service.url) as client:
+        lacks_windows(client)
+        return digests(tf.fetch_blocks(seqno, client=client, store=None))["transactions"]
+
+
 def book(fetched: tf.Blocks) -> dict:
     entries = fetched.arrow("address_book").to_pylist()
     return {entry["address"]: entry["entry"] for entry in entries}
@@ -111,6 +117,9 @@ TROUBLES = {
     "pages that are too slow": {"slow_over": 60},
     "lists that are cut short": {"max_limit": 60, "cut": 0.3},
     "replicas that lag": {"max_limit": 60, "lag": 0.3, "behind": 30},
+    "lists that are null": {"max_limit": 60, "null": 0.2},
+    "lists that are absent": {"max_limit": 60, "refused": 0.2},
+    "rows of another masterchain block": {"max_limit": 60, "stray": 0.1},
     "all of it": {"max_limit": 60, "slow_over": 40, "cut": 0.15, "lag": 0.15},
 }
 
@@ -121,6 +130,20 @@ def test_whatever_happens_the_same_comes(troubles, seed):
     with WindowService(chain(), Troubles(seed=seed, **troubles)) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     assert service.answered["transactions", 200]
+
+
+#: This service mixes the blocks of a masterchain block anew for every page.
+PAGED = "rows of one lt and of one second on several pages"
+
+
+@pytest.mark.parametrize("name", [name for name in TROUBLES if name != PAGED])
+def test_whatever_happens_the_same_comes_block_by_block(name):
+    troubles = Troubles(**TROUBLES[name])
+    with WindowService(chain(), troubles) as service, Client(service.url) as client:
+        lacks_windows(client)
+        fetched = tf.fetch_blocks(SEQNOS, client=client, store=None, progress=False)
+        assert digests(fetched) == one_by_one()[0]
+    assert not service.answered["transactions", 200]
 
 
 def test_pages_that_do_not_come_in_time_become_smaller():
@@ -170,6 +193,35 @@ def test_what_windows_never_show_is_read_by_itself(kind):
     with WindowService(without(hidden)) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     assert service.answered["masterchainBlockShards", 200] < 20
+
+
+def test_rows_that_windows_show_of_another_block_are_read_by_themselves():
+    made = Chain.of(bodies())
+    made.transactions = [
+        row | {"mc_block_seqno": HIT + 1} if row["mc_block_seqno"] == HIT else row
+        for row in made.transactions
+    ]
+    with WindowService(made) as service:
+        assert digests(fetch(service)) == one_by_one()[0]
+    assert service.answered["masterchainBlockShards", 200] < 40
+
+
+def test_windows_show_which_dialect_the_service_speaks():
+    """What comes for a single masterchain block then is a part of its transactions."""
+    with WindowService(chain()) as service, Client(service.url) as client:
+        tf.fetch_blocks(SEQNOS[:9], client=client, store=None)
+        assert service.answered["blocks", 200]
+        shards, left = service.operations["masterchainBlockShards"], [True] * 3
+
+        def transactions(query, last):
+            by_masterchain_block = service.operations["transactionsByMasterchainBlock"]
+            if left and left.pop():
+                return by_masterchain_block(query | {"limit": "2"}, last)
+            return shards(query, last)
+
+        service.operations["masterchainBlockShards"] = transactions
+        fetched = tf.fetch_blocks(HIT, client=client, store=None)
+    assert digests(fetched)["transactions"] == digests_of(HIT)
 
 
 def test_a_hole_is_named_and_the_rest_is_kept(tmp_path):

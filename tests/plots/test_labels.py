@@ -27,7 +27,7 @@ def address_book(frames):
 def test_special_characters_in_names_are_escaped(frames, address_book):
     ax = plot_activity(*frames, by="account", top=len(NAMES), address_book=address_book)
     written = ax.get_yticklabels()
-    assert texts(written)[:4] == [*NAMES[:2], "two\\nlines", "\\u202egnp.ton"]
+    assert texts(written)[:4] == [*NAMES[:2], "two\ufffdlines", "\ufffdgnp.ton"]
     assert texts(written)[4] == "x" * 15 + "…" + "x" * 10
     assert not any(label.get_parse_math() or label.get_usetex() for label in written)
     ax.figure.draw_without_rendering()

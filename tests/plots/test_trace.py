@@ -1,7 +1,8 @@
 """A trace: messages with both ends, the rows of the tree, and what is drawn of them."""
 
 import pandas as pd
-from drawn import LONGEST, texts
+import pytest
+from drawn import TRANSFER, texts
 
 from tonframes.plots import plot_trace
 from tonframes.plots.trace import Message, Row, join_ends, rows_of
@@ -9,8 +10,8 @@ from tonframes.plots.trace import Message, Row, join_ends, rows_of
 
 def test_each_message_of_the_trace_is_drawn_with_its_value(frames):
     messages = frames[1]
-    trace = messages[messages.trace_id == LONGEST]
-    ax = plot_trace(messages, trace_id=LONGEST)
+    trace = messages[messages.trace_id == TRANSFER]
+    ax = plot_trace(messages, trace_id=TRANSFER)
     values = trace[trace.direction == "in"].value.dropna()
     (right,) = ax.child_axes
     shown = [text for text in texts(right.get_yticklabels()) if text]
@@ -26,6 +27,11 @@ def _frame(*messages):
     frame["operation"] = frame["msg_hash"].map("does {}".format)
     ends = [frame.assign(tx_hash=frame[end], direction=end) for end in ("out", "in")]
     return pd.concat(ends).dropna(subset="tx_hash").drop(columns=["out", "in"])
+
+
+def test_an_unknown_trace_is_refused(blocks):
+    with pytest.raises(ValueError, match="plot_trace: no message is of the trace 'unknown'"):
+        plot_trace(blocks, trace_id="unknown")
 
 
 def test_messages_have_both_ends():

@@ -152,6 +152,21 @@ def test_an_interrupted_merge_doubles_and_loses_nothing(store, monkeypatch, mome
     assert not (store.path / merging.NOTE).exists()
 
 
+def test_a_damaged_merged_file_does_not_take_the_place_of_the_small_ones(store, monkeypatch):
+    monkeypatch.setattr(merging, "MANY", 4)
+    with monkeypatch.context() as patched:
+        patched.setattr(merging.Merge, "finish", lambda *_: None)
+        for start in range(0, 80, 20):
+            store.write_histories(part(range(start, start + 20)), {})
+    new = json.loads((store.path / merging.NOTE).read_text())["new"]
+    file = store.path / "account_messages" / new
+    file.write_bytes(file.read_bytes()[:-1])
+    with pytest.warns(tf.TonframesWarning, match="only a part of one"):
+        store.prepare()
+    assert not (store.path / merging.NOTE).exists()
+    assert len(read(store)[0]) == 80
+
+
 def test_readers_see_every_row_once_while_files_are_merged(store, monkeypatch):
     monkeypatch.setattr(merging, "MANY", 2)
     store.write_histories(part(range(20)), {})

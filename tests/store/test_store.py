@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import pickle
+import secrets
+import sys
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import TYPE_CHECKING
@@ -12,12 +14,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from filelock import FileLock
+from hypothesis import given
+from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
+from peaks import peak_of
 
 import tonframes as tf
 from tonframes.store import HeldRows, Store, digest
+from tonframes.store.digest import inside
+from tonframes.store.identity import StoreInfo, encoded
 from tonframes.wire import pages, schema
-from tonframes.wire.tables import Tables, fit, in_order, stamped
+from tonframes.wire.tables import Tables, fit, in_order, stamped, with_columns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,6 +33,10 @@ if TYPE_CHECKING:
 FIRST = 90_000_090
 SEQNOS = range(FIRST, FIRST + 20)  # crosses a multiple of 100
 MOMENT = datetime(2026, 11, 21, 9, 45, tzinfo=UTC)
+
+runs = st.builds(
+    lambda start, length: range(start, start + length), st.integers(0, 60), st.integers(0, 9)
+)
 
 
 @cache
@@ -166,6 +178,43 @@ def test_ranges_without_a_table_of_blocks_are_warned_of(tmp_path, tables):
     assert tf.read_blocks(tmp_path, range(FIRST, FIRST + 10)).arrow("blocks").num_rows == 0
 
 
+@given(st.lists(st.integers(0, 60) | st.none(), max_size=30), st.lists(runs, max_size=6))
+def test_inside_finds_the_rows_of_ranges(seqnos, chosen):
+    rows = pa.table({"mc_block_seqno": pa.array(seqnos, pa.int64())})
+    expected = [any(seqno in run for run in chosen) for seqno in seqnos]
+    assert inside(rows, chosen).to_pylist() == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+def test_many_snapshots_are_read_with_the_memory_of_a_few(tmp_path):
+    of_store = f"store = Store({str(tmp_path)!r})"
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    addresses = [f"0:{number:064X}" for number in range(100)]
+    for day in range(100):
+        moment = MOMENT + timedelta(days=day)
+        noise = [secrets.token_hex(10_000) for _ in addresses]
+        columns = {"address": pa.array(addresses), "domain": pa.array(noise), "fetched_at": moment}
+        store._append("address_book", fit(schema.ADDRESS_BOOK, columns, len(addresses)))
+    setup = f"from tonframes.store import Store\n{of_store}\nimport pandas"
+    assert (
+        peak_of("rows = store.snapshot('address_book')\nassert len(rows) == 100", setup)
+        < 250_000_000
+    )
+
+
+def test_a_moment_before_all_states_is_told():
+    with pytest.warns(tf.TonframesWarning, match="no state of an account .* until 1999-01-01"):
+        assert len(tf.read_accounts(tf.sample(), as_of="1999-01-01").accounts) == 0
+
+
+@pytest.mark.parametrize(("path", "text"), [("", "is empty"), ("\udcff", "is not UTF-8")])
+def test_a_path_that_cannot_be_a_store_is_refused(path, text):
+    for read in (tf.read_blocks, tf.read_accounts, tf.upgrade_store):
+        with pytest.raises(ValueError, match=f"the path of the store {text}"):
+            read(path)
+
+
 def test_the_address_book_is_of_the_addresses_that_occur(store):
     blocks = tf.read_blocks(store.path, [FIRST])
     occurring = {
@@ -258,6 +307,62 @@ def test_the_newest_state_of_each_account_is_read(snapshots):
     assert dict(states) == {A: 3, B: 2}
 
 
+def state(balance: int, lt: int | None, moment: datetime) -> pa.Table:
+    return with_columns(account(A, balance, moment), last_transaction_lt=lt)
+
+
+LATER = datetime.now(UTC) + timedelta(days=400)
+
+
+@pytest.mark.parametrize(
+    ("states", "balance"),
+    [
+        ([(1, 10, 0), (2, 9, 1)], 1),  # a replica that is behind
+        ([(1, 10, 0), (2, 11, 1)], 2),
+        ([(1, 10, 0), (2, 10, 1)], 2),
+        ([(1, 10, 0), (2, None, 1), (3, 9, 2)], 2),  # not found, then a replica that is behind
+        ([(1, None, 0), (2, 9, 1)], 2),
+    ],
+)
+def test_states_are_ordered_by_their_last_transaction_first(snapshots, states, balance):
+    store = Store(snapshots)
+    nothing = {name: schema.TABLES[name].schema.empty_table() for name in tf.Accounts.names}
+    for amount, lt, hours in states:
+        row = state(amount, lt, MOMENT + timedelta(hours=hours + 2))
+        store.write_accounts(nothing | {"accounts": row})
+    read = tf.read_accounts(snapshots, [A])
+    assert read.accounts.balance.to_list() == [balance]
+    assert read.arrow("accounts").column_names == schema.ACCOUNTS.schema.names
+    only = tf.read_accounts(snapshots, [A], columns=["balance"])
+    assert only.accounts.balance.to_list() == [balance]
+
+
+@pytest.mark.parametrize("lt", [5, 9, None])
+def test_a_time_in_the_future_is_told_and_hides_no_other_state(snapshots, lt):
+    store = Store(snapshots)
+    nothing = {name: schema.TABLES[name].schema.empty_table() for name in tf.Accounts.names}
+    for row in (state(7, lt, LATER), state(8, 9, MOMENT + timedelta(hours=2))):
+        store.write_accounts(nothing | {"accounts": row})
+    with pytest.warns(tf.TonframesWarning, match="say that they were fetched in the future"):
+        assert tf.read_accounts(snapshots, [A]).accounts.balance.to_list() == [8]
+    before = tf.read_accounts(snapshots, [A], as_of=MOMENT + timedelta(hours=1))
+    assert before.accounts.balance.to_list() == [3]
+
+
+def test_a_state_of_the_future_is_not_fresh(tmp_path):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    nothing = {name: schema.TABLES[name].schema.empty_table() for name in tf.Accounts.names}
+    store.write_accounts(nothing | {"accounts": state(7, 9, LATER)})
+    with (
+        pytest.warns(tf.TonframesWarning, match="in the future"),
+        tf.serve(tmp_path, dialect="specification") as url,
+        tf.Client(url) as client,
+    ):
+        fetched = tf.fetch_accounts([A], max_age="1h", client=client, store=tmp_path)
+    assert fetched.accounts.fetched_at[0] < LATER - timedelta(days=1)
+
+
 def test_the_state_as_of_a_moment(snapshots):
     states = tf.read_accounts(snapshots, as_of=MOMENT + timedelta(minutes=1)).accounts
     assert dict(states.set_index("address").balance) == {A: 1, B: 2}
@@ -304,8 +409,8 @@ def test_a_store_is_of_one_network(store):
 
 
 def test_a_file_of_another_network_is_refused(store):
-    about = store.path / "network.json"
-    about.write_text(about.read_text().replace("-217", "mainnet"))
+    said = encoded(StoreInfo("mainnet", "a test", schema.VERSION))
+    (store.path / "network.json").write_bytes(said)
     with pytest.raises(tf.StoreError, match="is of the network '-217' in a store of mainnet"):
         tf.read_blocks(store.path).arrow("transactions")
 
@@ -390,3 +495,18 @@ def test_footer_numbers_agree_with_the_table(store):
     for name in ("transactions", "messages", "blocks"):
         for run, file in store.files(name).items():
             assert store.footer(file).digest == digest(store.read(name, [run]))
+
+
+def test_a_lock_that_is_interrupted_is_free(store, monkeypatch):
+    class Interrupted(FileLock):
+        def acquire(self, *arguments, **options):
+            super().acquire(*arguments, **options)
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tonframes.store.locks.FileLock", Interrupted)
+        with pytest.raises(KeyboardInterrupt) as caught:
+            store.prepare()
+    monkeypatch.setattr("tonframes.store.locks.LOCK_TIMEOUT", 0.1)
+    store.prepare()
+    assert caught.tb is not None  # while the traceback refers to the lock

@@ -15,6 +15,7 @@ from tonframes.errors import DecodeError, TonframesWarning
 from tonframes.synthetic import synthetic_blocks
 from tonframes.wire import encode, pages, schema
 from tonframes.wire.extra import escape
+from tonframes.wire.record import Part, Rows
 
 quietly = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
@@ -212,3 +213,44 @@ def test_a_moment_that_no_calendar_knows_is_null_and_can_be_shown():
     assert frame.now[0] == 2**62
     assert frame.block_time.isna().all()
     assert "NaT" in frame[["block_time"]].to_string()
+
+
+# ── names that come twice ────────────────────────────────────────────────────────────────────────
+
+
+def members_of(record, found, path):
+    """Yield each member that is not null of the objects that the schema declares: object, path."""
+    for member in record.wired:
+        value, here = found.get(member.key), f"{path}.{member.key}"
+        if value is None:
+            continue
+        yield found, member.key, here
+        if isinstance(member, Rows) and not member.single:
+            for i, row in enumerate(value):
+                yield from members_of(member.record, row, f"{here}[{i}]")
+        elif isinstance(member, Part | Rows):
+            yield from members_of(member.record, value, here)
+
+
+def test_a_name_that_comes_twice_is_refused():
+    (document,) = synthetic_blocks(1, transactions_per_block=30)
+    document = {"transactions": document["transactions"][:12]}
+    pages.read(schema.BLOCKS_ANSWER, dump(document))
+    places = list(members_of(schema.BLOCKS_ANSWER, document, "$"))
+    assert len({path.rpartition(".")[2] for _, _, path in places}) > 60
+    for found, key, path in places:
+        before = dict(found)
+        found.clear()
+        found.update({"again": "x"} | before)
+        written = dump(document).replace(b'"again":', json.dumps(key).encode() + b":")
+        found.clear()
+        found.update(before)
+        with pytest.raises(DecodeError, match="one member of this name") as caught:
+            pages.read(schema.BLOCKS_ANSWER, written)
+        assert caught.value.path == path
+
+
+def test_answers_as_services_write_them_are_not_looked_into_closely(monkeypatch):
+    monkeypatch.setattr("tonframes.wire.tolerant.check_names", lambda *_: pytest.fail("slow"))
+    for document in synthetic_blocks(3, transactions_per_block=30):
+        pages.read(schema.BLOCKS_ANSWER, dump(document))

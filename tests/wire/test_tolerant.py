@@ -75,6 +75,26 @@ def test_invalid_json_is_refused(parse, document):
     assert (error.path, error.expected) == ("$", "JSON")
 
 
+@pytest.mark.parametrize("again", [b'"lt":"1"', b'"lt":{}', b'"l\\u0074":"1"'])
+def test_a_name_that_comes_twice_is_refused(transaction, again):
+    document = dump({"transactions": [transaction]}).replace(b'"lt":', again + b',"lt":', 1)
+    for written in (document, document.replace(b":", b" : "), document.replace(b":", b": ")):
+        error = wrong(written)
+        assert (error.path, error.found) == ("$.transactions[0].lt", "two")
+    unknown = dump({"transactions": [transaction | {"new": 1}]}).replace(
+        b'"new":', b'"new":2,"new":'
+    )
+    assert wrong(unknown).path == "$.transactions[0].new"
+
+
+def test_an_object_of_free_form_stays_as_it_came_though_a_name_comes_twice(transaction):
+    kept = '{"type":"text_comment","type":"other"}'
+    message = least(schema.MESSAGE) | {"message_content": {"hash": "", "decoded": "?"}}
+    document = dump({"transactions": [transaction | {"in_msg": message}]}).decode()
+    blocks = parse_blocks(document.replace('"?"', kept))
+    assert kept in set(blocks.messages["decoded"])
+
+
 @both
 @pytest.mark.parametrize("depth", [2_000, 100_000])
 def test_nesting_beyond_any_reason_is_refused(parse, depth):

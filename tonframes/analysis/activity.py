@@ -74,7 +74,7 @@ def activity(
     ----------
     transactions, messages
         Frames of one engine, of our tables or of the public lake, or a `Blocks` in place of both.
-        `ACTIVITY` and `ACTIVITY_MESSAGES` name the columns.
+        `ACTIVITY` and `ACTIVITY_MESSAGES` of `tonframes.analysis.activity` name the columns.
     by
         Columns to group by: columns of transactions (mc_block_seqno, block_workchain and
         block_shard, account, …); columns of messages (source, …), which means of the message that
@@ -191,8 +191,8 @@ def flows(
     Parameters
     ----------
     messages
-        A frame of any engine, of our table or of the public lake, or a `Blocks`. `FLOWS` names the
-        columns.
+        A frame of any engine, of our table or of the public lake, or a `Blocks`.
+        `tonframes.analysis.activity.FLOWS` names the columns.
     by
         Columns of messages to group by (source, destination, opcode, trace_id, …); "operation", as
         `with_operation` gives it; or "hour", "day", "week" (from Monday) and "month", in UTC, of

@@ -80,8 +80,8 @@ def failures(transactions: AnyFrame) -> AnyFrame:
     Parameters
     ----------
     transactions
-        A frame of any engine, of our tables or of the public lake, or a `Blocks`. `FAILURES` names
-        the columns.
+        A frame of any engine, of our tables or of the public lake, or a `Blocks`.
+        `tonframes.analysis.failures.FAILURES` names the columns.
 
     Returns
     -------

@@ -71,8 +71,8 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     Parameters
     ----------
     transactions
-        A frame of any engine, of our tables or of the public lake, or a `Blocks`. `BREAKDOWN`
-        names the columns.
+        A frame of any engine, of our tables or of the public lake, or a `Blocks`.
+        `tonframes.analysis.fees.BREAKDOWN` names the columns.
 
     Returns
     -------

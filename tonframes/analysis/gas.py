@@ -53,8 +53,8 @@ def gas_summary(
     ----------
     transactions, messages
         Frames of one engine, of our tables or of the public lake, or a `Blocks` in place of both.
-        `GAS` names the columns. Messages are only needed to group by the operation or by
-        their columns.
+        `tonframes.analysis.gas.GAS` names the columns. Messages are only needed to group by the
+        operation or by their columns.
     by
         Columns to group by: columns of transactions (account_state_code_hash_before, account, …);
         columns of messages (source, …), which means of the message that started the transaction;

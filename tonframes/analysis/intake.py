@@ -13,6 +13,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines
 from tonframes.errors import did_you_mean
+from tonframes.native import enter
 from tonframes.tableset import TableSet
 from tonframes.wire import schema
 from tonframes.wire.kinds import BOOL, DIGITS, INT, OPCODE, SHARD, TEXT
@@ -131,10 +132,7 @@ def _has_tables(given: object) -> bool:
 def _enter(frame: Any, helper: str, table: Table) -> nw.DataFrame[Any] | Frame:
     if _has_tables(frame):
         frame = getattr(frame, table.name, frame)
-    try:
-        rows = nw.from_native(frame)
-    except TypeError:
-        rows = None
+    rows = enter(frame, helper)
     if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
         hint = ": pass two frames, or a Blocks in place of both" if frame is None else ""
         raise TypeError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import msgspec
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
+from tonframes.inert import UNSEEN
+from tonframes.native import enter
 from tonframes.network.contracts import code_names
 from tonframes.wire.kinds import REFUSALS
 from tonframes.wire.schema import ADDRESS_BOOK, METADATA
@@ -26,6 +29,7 @@ COLUMNS = ("account", "source", "destination", "address")
 #: The columns of our tables that hold code hashes.
 CODE_HASHES = ("code_hash", "account_state_code_hash_before", "account_state_code_hash_after")
 
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _HELPER, _KEY = "with_names", "address of the entry"
 
 
@@ -39,8 +43,8 @@ def with_names(
     """Add names to addresses and code hashes.
 
     Owners choose names themselves. Anyone can register a domain that looks like another one, or
-    call a token USD₮: compare addresses, never names. Names are returned unchanged;
-    `tonframes.display.inert` makes them safe to print.
+    call a token USD₮: compare addresses, never names. Characters that terminals act on or that
+    cannot be seen are replaced by U+FFFD.
 
     Parameters
     ----------
@@ -101,7 +105,7 @@ def _checked(frame: object, columns: Sequence[str]) -> tuple[Rows, list[str]]:
     """Return a frame, and which of the columns it has."""
     if isinstance(columns, str):
         raise TypeError("columns is a list of names: put a single one into a list")
-    rows = nw.from_native(frame, pass_through=True)
+    rows = enter(frame, _HELPER)
     if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
         raise TypeError(
             f"{_HELPER} takes a frame with addresses or code hashes, not {type(frame).__name__}"
@@ -159,15 +163,21 @@ def _token(info: str | None) -> str | None:
         return None
     entries = [token for token in tokens if isinstance(token, dict)] if tokens else []
     names = (entry.get(key) for key in ("symbol", "name") for entry in entries)
-    return next((name for name in names if isinstance(name, str) and name), None)
+    found = next((name for name in names if isinstance(name, str) and name), None)
+    return found and re.sub(UNSEEN, _REPLACEMENT, found)
+
+
+def _seen(column: str) -> nw.Expr:
+    """Return texts whose characters can all be seen."""
+    return nw.col(column).cast(nw.String).str.replace_all(UNSEEN, _REPLACEMENT)
 
 
 def _joined(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Frame:
     name, friendly = _added(column)
     entries = book.select(
         nw.col("address").cast(nw.String).alias(_KEY),
-        nw.col("domain").cast(nw.String).alias(name),
-        nw.col("user_friendly").cast(nw.String).alias(friendly),
+        _seen("domain").alias(name),
+        _seen("user_friendly").alias(friendly),
     )
     named = rows.join(entries, left_on=column, right_on=_KEY, how="left")
     if not tokens:

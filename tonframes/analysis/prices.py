@@ -34,8 +34,8 @@ def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) 
     Parameters
     ----------
     transactions
-        A frame of any engine, of our tables or of the public lake, or a `Blocks`. `GAS` names the
-        columns; now is needed as well.
+        A frame of any engine, of our tables or of the public lake, or a `Blocks`.
+        `tonframes.analysis.gas.GAS` names the columns; now is needed as well.
     prices
         The price history. None means `tonframes.network.prices.PRICES`, the history of mainnet.
         Pass your own if the network is not mainnet, or if the prices have changed.

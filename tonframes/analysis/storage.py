@@ -54,8 +54,8 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     Parameters
     ----------
     transactions
-        A frame of any engine, of our tables or of the public lake, or a `Blocks`. `RENT` names the
-        columns.
+        A frame of any engine, of our tables or of the public lake, or a `Blocks`.
+        `tonframes.analysis.storage.RENT` names the columns.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 

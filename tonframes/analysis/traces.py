@@ -69,8 +69,9 @@ def trace_costs(
     ----------
     transactions, messages
         Two frames of one engine, of our tables or of the public lake, or a `Blocks` in place of
-        both. `TRACES` and `TRACE_MESSAGES` name the columns. The messages of all the transactions
-        must be there. Rows without a trace_id (services sent none before 2024) are left out.
+        both. `TRACES` and `TRACE_MESSAGES` of `tonframes.analysis.traces` name the columns. The
+        messages of all the transactions must be there. Rows without a trace_id (services sent none
+        before 2024) are left out.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 

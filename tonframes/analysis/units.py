@@ -9,6 +9,7 @@ import narwhals as nw
 
 from tonframes.analysis.results import RESULTS
 from tonframes.errors import did_you_mean
+from tonframes.native import enter
 from tonframes.wire.schema import TABLES
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ def to_ton(nanoton: object, columns: Sequence[str] | None = None) -> object:
        opcode  cost
     0       5   2.0
     """
-    amounts: Any = nw.from_native(nanoton, allow_series=True, pass_through=True)
+    amounts: Any = enter(nanoton, "to_ton", allow_series=True)
     if isinstance(amounts, nw.DataFrame | nw.LazyFrame):
         return nw.to_native(_converted(amounts, columns))
     if columns is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import narwhals as nw
@@ -11,6 +12,7 @@ from tonframes.bodies.boc import require_pytoniq
 from tonframes.bodies.columns import KEYS, READ
 from tonframes.bodies.schemes import read_body
 from tonframes.errors import shorten
+from tonframes.native import enter
 from tonframes.wire.dtypes import dtype_of
 
 if TYPE_CHECKING:
@@ -33,7 +35,8 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     ----------
     messages
         A pandas, polars or pyarrow frame with the column `body` (base64) or, if there is none,
-        `body_boc` (bytes, as in the public Parquet lake).
+        `body_boc` (bytes, as in the public Parquet lake); or a `Blocks`, whose messages are
+        decoded.
 
     Returns
     -------
@@ -76,7 +79,7 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     -----
     Anyone can write anything into a body. An opcode is only a claim: before you trust a transfer,
     compare `source` with the jetton wallet or NFT that you know. A comment is returned as it was
-    written, with its control characters; `tonframes.display.inert` makes it safe to print. Bytes
+    written, with its control characters; `tonframes.inert.inert` makes it safe to print. Bytes
     that are not UTF-8 become U+FFFD, and `error` says so.
 
     No body makes the call fail. If a body cannot be read, `error` says why, and all other columns
@@ -112,9 +115,11 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     return result
 
 
-def _rows_and_bodies(messages: object) -> tuple[Rows, pa.Array]:
+def _rows_and_bodies(messages: Any) -> tuple[Rows, pa.Array]:
     """Check the messages and return them with their bodies, as large text or bytes."""
-    rows = nw.from_native(messages, pass_through=True)
+    if inspect.getattr_static(messages, "messages", None) is not None:
+        messages = messages.messages
+    rows = enter(messages, "decode_bodies")
     if isinstance(rows, nw.LazyFrame):
         engine = rows.implementation.value
         raise TypeError(
@@ -123,8 +128,8 @@ def _rows_and_bodies(messages: object) -> tuple[Rows, pa.Array]:
         )
     if not isinstance(rows, nw.DataFrame):
         raise TypeError(
-            "decode_bodies takes messages as a frame of pandas, polars or pyarrow, not "
-            f"{type(messages).__name__}"
+            "decode_bodies takes messages as a frame of pandas, polars or pyarrow, or a Blocks, "
+            f"not {type(messages).__name__}"
         )
     name = next((name for name in _BODIES if name in rows.columns), None)
     if name is None:

@@ -8,12 +8,14 @@
 - `answers`: classifies an answer: use it, try again, or give up; finds the text of an error.
 - `transport`: one HTTP exchange, limited in time and size.
 - `statistics`: what a client has done so far.
+- `size`: how large an answer may be, and how much memory it may need.
 - `rate`: limits the requests per second.
 """
 
 from tonframes.client.client import Client
 from tonframes.client.limit import MOST_ROWS, PageLimit
 from tonframes.client.operations import LAST_LT, MOST_ADDRESSES, TooManyRowsError
+from tonframes.client.rate import until
 from tonframes.client.retry import TooLongError, UnknownOperationError
 from tonframes.client.statistics import Statistics
 
@@ -27,4 +29,5 @@ __all__ = [
     "TooLongError",
     "TooManyRowsError",
     "UnknownOperationError",
+    "until",
 ]

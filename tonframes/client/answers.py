@@ -35,6 +35,7 @@ class Verdict(Enum):
     ABSENT = "the service has nothing there, or not yet"
     NOT_FOUND = "a 404 that the service did not write: may succeed later, or never"
     UNKNOWN = "the service does not have this operation"
+    TOO_LARGE = "the answer is too large: ask for less in one request"
     TOO_LONG = "the URL is too long: ask for less in one request"
     FINAL = "would fail again"
 
@@ -111,6 +112,9 @@ def judge(answer: Answer, url: str) -> Failure | None:
         reason = f"an HTML page: {text_of(content)}" if is_html else "an empty answer"
         hint = "check that base_url is a service of the API v3"
         return Failure(Verdict.PASSING, reason, status, hint=hint)
+    if status == HTTPStatus.NOT_MODIFIED:
+        # No request asks for it: a cache on the way answers one that another client has sent.
+        return Failure(Verdict.PASSING, "not modified, though nothing is cached here", status)
     if status // 100 == HTTPStatus.MULTIPLE_CHOICES // 100:
         target = _host(url, answer.headers.get("Location", ""))
         hint = f"pass {target} as base_url if you trust it"
@@ -220,9 +224,13 @@ def _error_object(content: bytes) -> dict[str, object]:
 
 
 def _is_error_object(content: bytes) -> bool:
-    """Return whether the service wrote this error; the gateway's objects have a member `ok`."""
+    """Return whether the service wrote this error: its objects have the text as `error`.
+
+    Those of the gateway have a member `ok` as well, and those of other servers `message` or
+    `detail`.
+    """
     found = _error_object(content)
-    return bool(found) and "ok" not in found
+    return isinstance(found.get("error"), str) and "ok" not in found
 
 
 def _host(url: str, location: str) -> str:

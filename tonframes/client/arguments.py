@@ -6,25 +6,8 @@ import math
 import re
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING
 
-from tonframes.client.retry import Key
 from tonframes.errors import shorten
-
-if TYPE_CHECKING:
-    from tonframes.client.transport import Site
-
-
-def checked_key(text: str, site: Site) -> Key:
-    """Check a key here, because other code would quote it in its errors."""
-    if not isinstance(text, str):
-        raise TypeError(f"api_key is a str, not {type(text).__name__}")
-    key = Key(text.strip())
-    if not re.fullmatch(r"[A-Za-z0-9_-]+", key):
-        raise ValueError("api_key may contain letters, digits, - and _ only (not shown here)")
-    if not site.keeps_secrets:
-        raise ValueError(f"a key is not sent without encryption: use https, not {site.url}")
-    return key
 
 
 def checked_addresses(addresses: Sequence[str]) -> Sequence[str]:

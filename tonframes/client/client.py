@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode
 
 from tonframes import display
-from tonframes.client.arguments import check_whole, checked_key, positive, user_agent
+from tonframes.client.arguments import check_whole, positive, user_agent
 from tonframes.client.limit import PageLimit
 from tonframes.client.operations import Operations
 from tonframes.client.retry import Retry
+from tonframes.client.size import LARGEST_ANSWER, LARGEST_OF
 from tonframes.client.transport import Site
+from tonframes.masking import Key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -42,7 +44,7 @@ class Client(Operations):
     `TonframesError`, the request is sent again.
 
     Threads may share a client, and then share its rate limit. A client cannot be pickled, because
-    that would copy its key: create one in each process.
+    that would copy its key, nor used after a fork: create one in each process.
 
     Parameters
     ----------
@@ -62,9 +64,9 @@ class Client(Operations):
     timeout
         Longest time to connect, and longest pause within an answer, in seconds.
     deadline
-        Longest time for all attempts of a request and the waits between them, in seconds; waits
-        for the rate limit are not counted. A single attempt may take a third of it, or `timeout`
-        if that is more.
+        Longest time for all attempts of a request, with the reading of their answers, and the waits
+        between them, in seconds; waits for the rate limit are not counted. A single attempt may
+        take a third of it, or `timeout` if that is more.
 
     max_in_flight
         Most requests under way at the same time while blocks are fetched. Fewer are, if the rate
@@ -102,12 +104,19 @@ class Client(Operations):
         deadline: float = 120.0,
         max_in_flight: int = 64,
     ) -> None:
+        # First of all: a traceback may show local variables.
+        key = None if api_key is None else Key(api_key)
+        del api_key
         if base_url is None:
             base_url = os.environ.get("TONFRAMES_URL") or "https://toncenter.com"
         self._site = Site.parse(base_url)
-        if api_key is None and self._site.is_ton_center:
-            api_key = os.environ.get("TONCENTER_API_KEY") or None
-        key = None if api_key is None else checked_key(api_key, self._site)
+        if key is None and self._site.is_ton_center and os.environ.get("TONCENTER_API_KEY"):
+            key = Key(os.environ["TONCENTER_API_KEY"])
+        if key is not None:
+            key.check()
+            if not self._site.keeps_secrets:
+                url = self._site.url
+                raise ValueError(f"a key is not sent without encryption: use https, not {url}")
         if requests_per_second is None:
             requests_per_second = inf
             if self._site.is_ton_center:
@@ -118,8 +127,6 @@ class Client(Operations):
             "Accept-Encoding": "gzip",
             "User-Agent": user_agent(),
         }
-        if key is not None:
-            headers["X-API-Key"] = key
         check_whole(max_in_flight, "max_in_flight", range(1, 257))
         self._most_in_flight = max_in_flight
         self.page_limit = PageLimit()
@@ -201,8 +208,11 @@ class Client(Operations):
         self.close()
 
     def __repr__(self) -> str:
+        if not hasattr(self, "_retry"):  # a traceback of the constructor may show it
+            return "<Client that was not made>"
         client = f"Client({self.base_url!r}, requests_per_second={self._requests_per_second:g})"
-        return f"<{client}: {self._so_far()}>" if self.statistics.requests else client
+        forked = self._retry.is_forked
+        return f"<{client}: {self._so_far()}>" if forked or self.statistics.requests else client
 
     def _repr_html_(self) -> str:
         limit = (
@@ -214,6 +224,8 @@ class Client(Operations):
         return display.Card(f"Client of {self.base_url}", facts).html()
 
     def _so_far(self) -> str:
+        if self._retry.is_forked:
+            return "used in another process"
         done = self.statistics
         return (
             f"{done.requests:,} requests, {done.retries:,} of them retries; waited "
@@ -238,4 +250,5 @@ class Client(Operations):
         query = urlencode(parameters, doseq=True, safe=":")
         url = f"{self.base_url}/api/v3/{operation}" + (query and "?" + query)
         question = f"{operation}{about} from {self.base_url}"
-        return self._retry.ask(url, question, parse, final=final)
+        largest = LARGEST_OF.get(operation, LARGEST_ANSWER)
+        return self._retry.ask(url, question, parse, final=final, largest=largest)

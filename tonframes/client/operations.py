@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 from tonframes.client.answers import Verdict
 from tonframes.client.arguments import check_whole, checked_addresses
 from tonframes.client.limit import FEWEST_ROWS, MOST_ROWS, PageLimit
-from tonframes.client.retry import TooLongError, TooSlowError
+from tonframes.client.retry import LargeAnswerError, TooLongError, TooSlowError
 from tonframes.errors import RequestError, shorten
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ class Operations(ABC):
         """Fetch the present states of any number of accounts, in several requests.
 
         Yields each batch of addresses and its value, in the order given. If a URL is too long for
-        the service or a gateway before it, this batch and the later ones are halved.
+        the service or a gateway before it, or an answer too large, this batch and the later ones
+        are halved.
         """
         addresses = checked_addresses(addresses)
         start, size = 0, MOST_ADDRESS_BYTES
@@ -92,7 +93,7 @@ class Operations(ABC):
             place = slice(start, start + len(batch))
             try:
                 value = self._account_states(addresses, place, parse, include_boc=include_boc)
-            except TooLongError:
+            except (TooLongError, LargeAnswerError):
                 if len(batch) == 1:
                     raise
                 size = sum(map(_bytes_in_url, batch)) // 2
@@ -361,7 +362,7 @@ class Operations(ABC):
             final -= {Verdict.SLOW}
         try:
             value = self._ask(operation, parameters, about, parse, final)
-        except TooSlowError as error:
+        except (TooSlowError, LargeAnswerError) as error:
             if Verdict.SLOW not in final:
                 raise
             self.page_limit.too_slow(limit)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from contextlib import contextmanager
+from contextvars import ContextVar
 from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 #: A wait is split into slices of this many seconds. Ctrl-C does not interrupt a wait on Windows,
 #: so it takes effect between two slices; the same holds for closing a client in another thread.
@@ -31,7 +33,23 @@ SLOWEST = 8.0
 
 
 class StoppedError(Exception):
-    """The clock was stopped during a wait."""
+    """The clock was stopped, or the work of this thread was given up, during a wait."""
+
+
+_given_up: ContextVar[Event | None] = ContextVar("given up, when set", default=None)
+
+
+@contextmanager
+def until(given_up: Event) -> Iterator[None]:
+    """End waits and requests of this context as soon as an event is set.
+
+    Requests then fail with a `RequestError`, and no further ones are sent.
+    """
+    token = _given_up.set(given_up)
+    try:
+        yield
+    finally:
+        _given_up.reset(token)
 
 
 class Clock:
@@ -51,19 +69,23 @@ class Clock:
 
     @property
     def stopped(self) -> bool:
-        """Whether `stop` was called."""
-        return self._stopped.is_set()
+        """Whether `stop` was called, or the work of this thread was given up."""
+        given_up = _given_up.get()
+        return self._stopped.is_set() or (given_up is not None and given_up.is_set())
 
     def now(self) -> float:
         """Return the seconds since an arbitrary moment in the past."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
-        """Wait, or raise `StoppedError` as soon as `stop` is called."""
+        """Wait, or raise `StoppedError` as soon as `stopped` is true."""
         ends = self.now() + seconds
         while (left := ends - self.now()) > 0:
-            if self._stopped.wait(min(SLICE, left)):
+            if self.stopped:
                 raise StoppedError
+            self._stopped.wait(min(SLICE, left))
+        if self.stopped:
+            raise StoppedError
 
     def stop(self) -> None:
         """End all waits, now and from now on."""
@@ -134,6 +156,8 @@ class Rate:
         # The next thread waits while it holds the lock; the others queue for the lock. If turns
         # were assigned in advance, a thread that wakes up late could send too close to the next.
         with self._turn:
+            if self._clock.stopped:
+                raise StoppedError
             while (left := self._left()) > 0:
                 self._clock.sleep(left)
             now = self._clock.now()

@@ -7,13 +7,13 @@ the content and the caller's `parse`) and sends it again while that can help:
 ===================================================  =============================================
 answer                                               action
 ===================================================  =============================================
-none, or a part of one; 408, 425, 429, 5xx; 422      repeat until the deadline
-with a text about the database; 200 with HTML or
-without content
+none, a part of one, or more than one; 304, 408,     repeat until the deadline
+425, 429, 5xx; 422 with a text about the database;
+200 with HTML or without content
 200 that `parse` refuses; other 2xx; a 404 that the  repeat, at most `DOUBTS` attempts
 service did not write
 404 that it wrote: nothing there, or not yet         raise an error, `status` 404, `retryable`
-3xx; other 4xx; 5xx with a text about the            raise an error
+other 3xx and 4xx; 5xx with a text about the         raise an error
 arguments; an answer that is too large
 ===================================================  =============================================
 """
@@ -21,28 +21,32 @@ arguments; an answer that is too large
 from __future__ import annotations
 
 import logging
+import os
 import random
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, TypeVar
 
+from tonframes import deadline
 from tonframes.client.answers import Failure, Verdict, judge
 from tonframes.client.rate import Clock, Rate, StoppedError
+from tonframes.client.size import LARGEST_ANSWER, TooLargeError
 from tonframes.client.statistics import Counter, Statistics
 from tonframes.client.transport import (
     Site,
     SlowError,
-    TooLargeError,
     Transport,
     TransportError,
     UnreachableError,
 )
 from tonframes.errors import RequestError, TonframesError
+from tonframes.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tonframes.client.rate import Turn
+    from tonframes.masking import Key
 
 T = TypeVar("T")
 
@@ -71,25 +75,12 @@ class TooSlowError(RequestError):
     """The answer did not come in time; one with fewer rows may."""
 
 
+class LargeAnswerError(RequestError):
+    """The answer is too large, or would need too much memory; one with fewer rows may not."""
+
+
 class UnknownOperationError(RequestError):
     """The service does not have the operation."""
-
-
-class Key(str):
-    """An API key that logs and debuggers do not print; only the HTTP header contains it.
-
-    Examples
-    --------
-    >>> print({"X-API-Key": Key("secret")}, Key("secret"))
-    {'X-API-Key': '***'} '***'
-    """
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "'***'"
-
-    __str__ = __repr__
 
 
 _PASSING = frozenset({Verdict.PASSING, Verdict.SLOW, Verdict.UNREACHABLE})
@@ -97,6 +88,7 @@ _DOUBTFUL = frozenset({Verdict.DOUBTFUL, Verdict.NOT_FOUND})
 _ERRORS = {
     Verdict.TOO_LONG: TooLongError,
     Verdict.SLOW: TooSlowError,
+    Verdict.TOO_LARGE: LargeAnswerError,
     Verdict.UNKNOWN: UnknownOperationError,
     Verdict.NOT_FOUND: UnknownOperationError,
 }
@@ -112,7 +104,7 @@ class Retry:
     headers
         Sent with every request.
     key
-        The key in the headers. Error messages show it as `***` if the service quotes it.
+        Sent with every request, if there is one.
     rate
         Requests per second, retries included.
     timeout
@@ -140,13 +132,29 @@ class Retry:
         self._first_backoff = max(1 / rate, SHORTEST_BACKOFF)
         self._clock = Clock()
         self._rate = Rate(rate, self._clock)
-        self._transport = Transport(site, headers, stopped=lambda: self._clock.stopped)
+        self._transport = Transport(site, headers, key, stopped=lambda: self._clock.stopped)
         self._answered = False
         self._counter = Counter(self._clock)
+        self._process = os.getpid()
+
+    @property
+    def is_forked(self) -> bool:
+        """Whether this process was forked after the client was made."""
+        return os.getpid() != self._process
+
+    def check_process(self) -> None:
+        """Raise an error in a process that was forked: a lock may never be released there."""
+        if self.is_forked:
+            raise RequestError(
+                "a Client cannot be used in a process that was forked after it was made, because "
+                "its connections, rate limit and locks are those of the first process: make one "
+                "in each process"
+            )
 
     @property
     def statistics(self) -> Statistics:
         """What has been done so far."""
+        self.check_process()
         return self._counter.statistics
 
     @property
@@ -161,6 +169,7 @@ class Retry:
         parse: Callable[[bytes], T],
         *,
         final: frozenset[Verdict] = frozenset(),
+        largest: int = LARGEST_ANSWER,
     ) -> T:
         """Send a request until it returns a value, cannot succeed, or the deadline is over.
 
@@ -174,30 +183,46 @@ class Retry:
             Turns the content of an answer into the value, or raises a `TonframesError`.
         final
             Failures after which it is not sent again, in addition to those that are always final.
+        largest
+            Largest content of an answer, in bytes.
         """
+        self.check_process()
         try:
-            outcome = self._repeat(url, question, parse, final)
+            outcome = self._repeat(url, question, parse, final, largest)
         except StoppedError:
-            outcome = _Error(RequestError(f"{question}: the client was closed", retryable=True))
-        # Raised outside of any `except` block, the error has no other error as its context.
+            outcome = _Error(RequestError(f"{question}: {self._why_stopped()}", retryable=True))
+        # Raised outside of any `except` block, the error has no other error as its context. The
+        # variables of the frames that it came through have the answer, which may quote the key.
         if isinstance(outcome, _Error):
-            raise outcome.error
+            outcome.error.__cause__ = outcome.error.__context__ = None
+            raise outcome.error.with_traceback(None)
         return outcome
 
     def wait(self, seconds: float) -> None:
         """Wait; raise a `RequestError` as soon as the client is closed."""
+        self.check_process()
         try:
             self._clock.sleep(seconds)
         except StoppedError:
-            raise RequestError("the client was closed", retryable=True) from None
+            raise RequestError(self._why_stopped(), retryable=True) from None
+
+    def _why_stopped(self) -> str:
+        return "the client was closed, or the fetch ended"
 
     def close(self) -> None:
         """Close the connections, and end the requests of other threads."""
+        if self.is_forked:
+            return
         self._clock.stop()
         self._transport.close()
 
     def _repeat(
-        self, url: str, question: str, parse: Callable[[bytes], T], final: frozenset[Verdict]
+        self,
+        url: str,
+        question: str,
+        parse: Callable[[bytes], T],
+        final: frozenset[Verdict],
+        largest: int,
     ) -> T | _Error:
         clock = self._clock
         began = clock.now()
@@ -212,7 +237,7 @@ class Retry:
             ends += turn.seconds
             self._counter.count(requests=1, retries=int(attempt > 1), seconds_paced=turn.seconds)
             with self._counter.sending():
-                outcome = self._attempt(url, parse, ends - clock.now(), turn)
+                outcome = self._attempt(url, parse, ends - clock.now(), turn, largest)
             if not isinstance(outcome, Failure):
                 self._rate.recover()
                 return outcome
@@ -239,34 +264,39 @@ class Retry:
             self._counter.count(seconds_waited=wait)
 
     def _attempt(
-        self, url: str, parse: Callable[[bytes], T], left: float, turn: Turn
+        self, url: str, parse: Callable[[bytes], T], left: float, turn: Turn, largest: int
     ) -> T | Failure:
         seconds = min(self._longest_attempt, max(left, 0.001))
-        try:
-            answer = self._transport.get(
-                url, seconds=seconds, silence=self._timeout, sent=turn.sent
-            )
-        except TransportError as error:
-            if self._clock.stopped:
-                raise StoppedError from None
-            verdict = Verdict.PASSING
-            if isinstance(error, UnreachableError):
-                verdict = Verdict.UNREACHABLE
-            elif isinstance(error, SlowError):
-                verdict = Verdict.SLOW
-            return Failure(verdict, str(error), hint="check base_url and the network")
-        except TooLargeError as error:
-            return Failure(Verdict.FINAL, str(error), hint="ask for fewer rows or addresses")
-        finally:
-            turn.sent()  # also where there was no connection
-        self._answered = True
-        failure = judge(answer, url)
-        if failure is not None:
-            return failure
-        try:
-            return parse(answer.content)
-        except TonframesError as error:
-            return Failure(Verdict.DOUBTFUL, str(error), answer.status, cause=error)
+        with deadline.within(seconds):
+            try:
+                answer = self._transport.get(
+                    url, seconds=seconds, silence=self._timeout, largest=largest, sent=turn.sent
+                )
+            except TransportError as error:
+                if self._clock.stopped:
+                    raise StoppedError from None
+                verdict = Verdict.PASSING
+                if isinstance(error, UnreachableError):
+                    verdict = Verdict.UNREACHABLE
+                elif isinstance(error, SlowError):
+                    verdict = Verdict.SLOW
+                return Failure(verdict, str(error), hint="check base_url and the network")
+            except TooLargeError as error:
+                hint = "ask for fewer rows or addresses"
+                return Failure(Verdict.TOO_LARGE, str(error), hint=hint)
+            finally:
+                turn.sent()  # also where there was no connection
+            self._answered = True
+            failure = judge(answer, url)
+            if failure is not None:
+                return failure
+            try:
+                return parse(answer.content)
+            except TonframesError as error:
+                answer.refuse()
+                return Failure(Verdict.DOUBTFUL, str(error), answer.status, cause=error)
+            except deadline.LateError:
+                return Failure(Verdict.SLOW, "reading the answer took too long", answer.status)
 
     def _backoff(self, attempt: int) -> float:
         """Return a wait: the shortest one plus a random part of a bound that doubles."""
@@ -274,9 +304,10 @@ class Retry:
         spread = random.uniform(0, bound)  # noqa: S311 (jitter, not a secret)
         return self._first_backoff + spread
 
-    def _say(self, failure: Failure) -> str:
+    @staticmethod
+    def _say(failure: Failure) -> str:
         """Return a failure as text: on one line, shortened, and without the key."""
-        said = failure.reason if self._key is None else failure.reason.replace(self._key, "***")
+        said = masked(failure.reason)
         said = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in said)
         said = said if len(said) <= QUOTED else said[: QUOTED - 1] + "…"
         return said if failure.status is None else f"status {failure.status}, {said}"

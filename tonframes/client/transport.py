@@ -11,7 +11,9 @@ import io
 import os
 import re
 import socket
+import ssl
 import time
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -26,7 +28,10 @@ from requests.adapters import HTTPAdapter
 from requests.utils import get_environ_proxies
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
+from tonframes import deadline
 from tonframes.client.rate import SLICE
+from tonframes.client.size import check_memory, check_size
+from tonframes.deadline import LateError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -34,11 +39,12 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
     from urllib3.connectionpool import HTTPConnectionPool
 
-#: Largest answer after decompression, in bytes. A full page of 1000 transactions has about 5
-#: million; one megabyte of gzip can decompress to a thousand million.
-LARGEST_ANSWER = 64 * 2**20
+    from tonframes.masking import Key
+
 #: Bytes read of an answer with a status other than 200: a message, or a gateway's HTML page.
 LARGEST_ERROR = 64 * 2**10
+#: Bytes read of an answer beside its content: status, headers, and lengths of chunks.
+LARGEST_FRAME = 2**20
 #: Bytes read at a time.
 CHUNK = 64 * 2**10
 #: Idle connections kept open; one for each thread that sends requests.
@@ -55,10 +61,6 @@ class UnreachableError(TransportError):
 
 class SlowError(TransportError):
     """The answer did not come in time."""
-
-
-class TooLargeError(Exception):
-    """The answer has more bytes than are accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,31 +136,47 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer, decompressed."""
+    """An HTTP answer, decompressed.
+
+    Attributes
+    ----------
+    refuse
+        Closes the connection. If the answer is not one to the request, neither are those that
+        follow it on the same connection.
+    """
 
     status: int
     headers: Mapping[str, str]
     content: bytes = field(repr=False)
+    refuse: Callable[[], None] = field(default=lambda: None, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class _Bounds:
-    """When an exchange must end, how long it may pause, and whether the client was closed.
+@dataclass(slots=True)
+class _Exchange:
+    """What an exchange is bound by, the key that is sent in a header, and what came of it.
 
-    `sent` is called when the request was written to the socket.
+    `ends` is when it must end, `silence` how long it may pause, `largest` how large the content may
+    be, compressed or not, and `stopped` whether the client was closed. `sent` is called when the
+    request was written to the socket. `left_over` is what came on the connection after the answer.
     """
 
     ends: float
     silence: float
+    largest: int
     stopped: Callable[[], bool]
+    key: Key | None
     sent: Callable[[], None]
+    socket: socket.socket | None = None
+    left_over: bytes = b""
+
+    def break_off(self) -> None:
+        """Make the connection useless, so that the next request opens another."""
+        if self.socket is not None:
+            with suppress(OSError):
+                self.socket.shutdown(socket.SHUT_RDWR)
 
 
-_bounds: ContextVar[_Bounds] = ContextVar("bounds of the current exchange of this thread")
-
-
-class _LateError(TimeoutError):
-    """A bound of the exchange was met while its answer was awaited."""
+_exchange: ContextVar[_Exchange] = ContextVar("current exchange of this thread")
 
 
 class _BoundedSocket(io.RawIOBase):
@@ -166,35 +184,71 @@ class _BoundedSocket(io.RawIOBase):
 
     The timeout of a socket limits a single `recv`: a service that sends one byte a second, in the
     headers or in the content, never exceeds it. So the bounds are checked around every `recv`, and
-    none waits longer than a slice.
+    none waits longer than a slice. The bytes of an answer are counted here too: http.client reads a
+    chunk whose length is below zero until the connection ends.
     """
 
     def __init__(self, sock: socket.socket, file: io.RawIOBase) -> None:
         self._socket = sock
+        self._came = 0
         self._file = file  # keeps the socket open until this file is closed
+        self.waits = True
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
-        bounds = _bounds.get()
-        silent_at = time.monotonic() + bounds.silence
+        exchange = _exchange.get()
+        exchange.socket = self._socket
+        if not self.waits:
+            return self._waiting_into(buffer)
+        silent_at = time.monotonic() + exchange.silence
         while True:
             now = time.monotonic()
-            if bounds.stopped():
+            if exchange.stopped():
                 raise ConnectionAbortedError("the client was closed")
-            if now >= bounds.ends:
-                raise _LateError("the answer took too long")
+            if now >= exchange.ends:
+                raise LateError("the answer took too long")
             if now >= silent_at:
-                raise _LateError(f"nothing came for {bounds.silence:g} s")
-            self._socket.settimeout(min(SLICE, bounds.ends - now, silent_at - now))
+                raise LateError(f"nothing came for {exchange.silence:g} s")
+            self._socket.settimeout(min(SLICE, exchange.ends - now, silent_at - now))
             try:
-                return self._socket.recv_into(buffer)
+                count = self._socket.recv_into(buffer)
             except TimeoutError:
                 continue
+            self._came += count
+            check_size(self._came - LARGEST_FRAME, exchange.largest)
+            return count
+
+    def _waiting_into(self, buffer: WriteableBuffer) -> int:
+        """Read what has arrived, and 0 bytes if nothing has."""
+        timeout = self._socket.gettimeout()
+        try:
+            self._socket.settimeout(0)
+            count = self._socket.recv_into(buffer)
+            self._socket.settimeout(timeout)
+        except (BlockingIOError, ssl.SSLWantReadError):
+            self._socket.settimeout(timeout)
+            return 0
+        return count
 
     def close(self) -> None:
         self._file.close()
+        super().close()
+
+
+class _Reader(io.BufferedReader):
+    """Reads an answer. When it is closed, it notes what has come after the answer."""
+
+    def __init__(self, raw: _BoundedSocket) -> None:
+        super().__init__(raw, CHUNK)
+        self._bounded, self._exchange = raw, _exchange.get()
+
+    def close(self) -> None:
+        if not self.closed:
+            self._bounded.waits = False
+            with suppress(OSError):
+                self._exchange.left_over = self.peek()
         super().close()
 
 
@@ -202,25 +256,28 @@ class _BoundedResponse(HTTPResponse):
     def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
         super().__init__(sock, *args, **options)
         # CPython's http.client reads the whole answer, from the status line on, from `fp`.
-        self.fp = io.BufferedReader(_BoundedSocket(sock, self.fp.detach()), CHUNK)
+        self.fp = _Reader(_BoundedSocket(sock, self.fp.detach()))
 
 
-class _PlainConnection(HTTPConnection):
+class _Bounded(HTTPConnection):
     response_class = _BoundedResponse
     debuglevel = 0  # `http.client.HTTPConnection.debuglevel = 1` would print the key to stdout
 
     def endheaders(self, *args: Any, **options: Any) -> None:
+        exchange = _exchange.get()
+        if exchange.key is not None:
+            # Here and not earlier: requests and urllib3 never have the key.
+            self.putheader("X-API-Key", exchange.key.reveal())
         super().endheaders(*args, **options)  # connects, if need be, and writes the request
-        _bounds.get().sent()
+        exchange.sent()
 
 
-class _SecureConnection(HTTPSConnection):
-    response_class = _BoundedResponse
-    debuglevel = 0
+class _PlainConnection(_Bounded):
+    pass
 
-    def endheaders(self, *args: Any, **options: Any) -> None:
-        super().endheaders(*args, **options)
-        _bounds.get().sent()
+
+class _SecureConnection(_Bounded, HTTPSConnection):
+    pass
 
 
 class _Adapter(HTTPAdapter):
@@ -244,14 +301,22 @@ class Transport:
         addresses.
     headers
         Sent with every request.
+    key
+        Sent with every request in the header `X-API-Key`.
     stopped
         Called while waiting for an answer; when it returns True, the exchange ends within a slice.
     """
 
     def __init__(
-        self, site: Site, headers: Mapping[str, str], *, stopped: Callable[[], bool]
+        self,
+        site: Site,
+        headers: Mapping[str, str],
+        key: Key | None,
+        *,
+        stopped: Callable[[], bool],
     ) -> None:
         self._headers = dict(headers)
+        self._key = key
         self._stopped = stopped
         self._proxies = {} if site.is_loopback else get_environ_proxies(site.url)
         # The variables with which requests and curl are configured for a company's certificates.
@@ -259,7 +324,15 @@ class Transport:
         self._verify: bool | str = bundle or True
         self._adapter = _Adapter(pool_connections=4, pool_maxsize=CONNECTIONS)
 
-    def get(self, url: str, *, seconds: float, silence: float, sent: Callable[[], None]) -> Answer:
+    def get(
+        self,
+        url: str,
+        *,
+        seconds: float,
+        silence: float,
+        largest: int,
+        sent: Callable[[], None],
+    ) -> Answer:
         """Send one GET request and return the whole answer.
 
         Two things are not limited: name resolution, and connecting to a host with several
@@ -271,24 +344,30 @@ class Transport:
             Longest time for the exchange.
         silence
             Longest time to connect, and longest wait for the next byte, in seconds.
+        largest
+            Largest content, in bytes after decompression.
         sent
             Called as soon as the request has been written to the socket.
 
         Raises
         ------
         TransportError
-            There is no answer, it is incomplete, or it took too long.
+            There is no answer, it is incomplete, it took too long, or more than one came.
         TooLargeError
-            The answer is larger than `LARGEST_ANSWER`.
+            The answer is larger, or would need too much memory.
         """
         silence = min(silence, seconds)
-        bounds = _bounds.set(_Bounds(time.monotonic() + seconds, silence, self._stopped, sent))
+        ends = time.monotonic() + seconds
+        exchange = _Exchange(ends, silence, largest, self._stopped, self._key, sent)
+        token = _exchange.set(exchange)
         try:
             request = requests.Request("GET", url, headers=self._headers).prepare()
             with self._adapter.send(
                 request, stream=True, timeout=silence, verify=self._verify, proxies=self._proxies
             ) as response:
-                return Answer(response.status_code, response.headers, _content(response))
+                content = _content(response, largest)
+                left_over = exchange.left_over  # only what was read to its end has been closed
+                answer = Answer(response.status_code, response.headers, content, exchange.break_off)
         # requests does not translate all errors of urllib3 and http.client. ValueError is raised
         # for a chunk whose length is not a number.
         except (
@@ -299,15 +378,25 @@ class Transport:
             ValueError,
         ) as error:
             raise _kind(error)(_reason(error)) from None
+        except BaseException as error:  # noqa: BLE001 - raised again: Ctrl-C, a large answer
+            # The variables of the frames that it came through have the request, with the key.
+            error.__context__ = None
+            raise error.with_traceback(None) from None
         finally:
-            _bounds.reset(bounds)
+            _exchange.reset(token)
+        if left_over:
+            exchange.break_off()
+        if left_over.strip():
+            # One of them is the answer to another request, and it may be the first.
+            raise TransportError("more than one answer came")
+        return answer
 
     def close(self) -> None:
         """Close the idle connections."""
         self._adapter.close()
 
 
-def _content(response: requests.Response) -> bytes:
+def _content(response: requests.Response, largest: int) -> bytes:
     """Return the whole content of an answer of status 200, or the beginning of any other."""
     chunks = []
     size = 0
@@ -316,11 +405,12 @@ def _content(response: requests.Response) -> bytes:
         size += len(chunk)
         if response.status_code != HTTPStatus.OK and size >= LARGEST_ERROR:
             break
-        if size > LARGEST_ANSWER:
-            raise TooLargeError(
-                f"an answer of more than {LARGEST_ANSWER} bytes after decompression"
-            )
-    return b"".join(chunks)
+        check_size(size, largest)
+        deadline.check()  # no byte need come: decompression alone may take long
+    content = b"".join(chunks)
+    if response.status_code == HTTPStatus.OK:
+        check_memory(content, largest)
+    return content
 
 
 def _kind(error: BaseException) -> type[TransportError]:
@@ -328,7 +418,7 @@ def _kind(error: BaseException) -> type[TransportError]:
     inner = _innermost(error)
     if isinstance(inner, ConnectionRefusedError | socket.gaierror):
         return UnreachableError
-    return SlowError if isinstance(inner, _LateError) else TransportError
+    return SlowError if isinstance(inner, LateError) else TransportError
 
 
 def _reason(error: BaseException) -> str:
@@ -342,7 +432,7 @@ def _reason(error: BaseException) -> str:
     inner = _innermost(error)
     # A text of urllib3 begins with `HTTPConnection(host='…', port=80): `.
     text = re.sub(r"^\w+\(host=.*?\): ", "", str(inner))
-    name = "TimeoutError" if isinstance(inner, _LateError) else type(inner).__name__
+    name = "TimeoutError" if isinstance(inner, LateError) else type(inner).__name__
     return f"{name}: {text}"
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes.addresses import to_raw
-from tonframes.errors import DecodeError, MissingError, TonframesError, shorten
-from tonframes.fetch.network import claim
-from tonframes.fetch.progress import progress as shown
+from tonframes.errors import DecodeError, MissingError, TonframesError, shorten, warn
+from tonframes.fetch.block import wait_before
+from tonframes.fetch.network import Network
+from tonframes.fetch.progress import progress as progress_bar
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -21,6 +24,7 @@ from tonframes.fetch.resolve import (
     resolve_client,
     resolve_store,
 )
+from tonframes.fetch.shown import shown
 from tonframes.frames import Accounts
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import fit, latest, stamped, with_columns
@@ -35,6 +39,8 @@ if TYPE_CHECKING:
 
 #: States are committed after this many accounts, or after this many seconds.
 BATCH, OLDEST = 1000, 30.0
+#: Further requests for accounts that were known before and are missing.
+ATTEMPTS = 6
 
 
 def fetch_accounts(
@@ -63,6 +69,8 @@ def fetch_accounts(
     Returns
     -------
     Accounts, in the order of `addresses`; `found` is False where the service knows no such account.
+    An account that the store or an earlier answer knows is asked for again before that is
+    believed, and a warning names it.
 
     Raises
     ------
@@ -83,12 +91,14 @@ def fetch_accounts(
     [True, False]
     """
     wanted = _raw(addresses)
+    age = None if max_age is None else _age(max_age)
     with resolve_client(client) as (online, service):
         target = resolve_store(store, service)
-        if target is not None and online is not None:
-            claim(target, online)
+        network = None if online is None else Network(online, target)
+        if target is not None and network is not None:
+            network.claim()
             target.verify_snapshots()
-        known = _known(target, wanted, max_age, include_boc=include_boc, offline=online is None)
+        known = _known(target, wanted, age, include_boc=include_boc, offline=online is None)
         held = set(known["address"].to_pylist())
         missing = [address for address in wanted if address not in held]
         if online is None and missing:
@@ -97,13 +107,17 @@ def fetch_accounts(
                 f"{len(wanted)} accounts, such as {missing[0]}",
                 missing=tuple(missing),
             )
+        if missing and network is not None:
+            network.confirm()
         empty = {name: schema.TABLES[name].schema.empty_table() for name in Accounts.names}
         parts = [empty | {"accounts": known}]
         if target is not None and held:
             books = {n: target.snapshot(n, addresses=wanted) for n in ("address_book", "metadata")}
             parts = [books | {"accounts": known}]
         try:
-            for states in _fetch_states(online, missing, include_boc=include_boc, show=progress):
+            for states in _fetch_states(
+                online, missing, target, include_boc=include_boc, show=progress
+            ):
                 if target is not None:
                     target.write_accounts(states)
                 parts.append(states)
@@ -119,25 +133,49 @@ def fetch_accounts(
     return Accounts(_in_order(_joined(parts), wanted), source=service)
 
 
+class _Before:
+    """The accounts that an earlier answer or the store knows; the store is read once, if at all."""
+
+    def __init__(self, client: Client, store: Store | None, addresses: Sequence[str]) -> None:
+        self._client, self._store, self._addresses = client, store, addresses
+
+    def known(self, addresses: Iterable[str]) -> set[str]:
+        """Return those of some accounts that were known."""
+        return shown(self._client).accounts(addresses) | self._held.intersection(addresses)
+
+    @cached_property
+    def _held(self) -> set[str]:
+        if self._store is None:
+            return set()
+        held = self._store.snapshot("accounts", addresses=self._addresses)
+        return set(held.filter(pc.fill_null(held["found"], False))["address"].to_pylist())
+
+
 def _fetch_states(
-    client: Client | None, addresses: Sequence[str], *, include_boc: bool, show: bool | None
+    client: Client | None,
+    addresses: Sequence[str],
+    store: Store | None,
+    *,
+    include_boc: bool,
+    show: bool | None,
 ) -> Iterator[Tables]:
     """Fetch states in batches; yield tables of several batches."""
     if client is None or not addresses:
         return
+    before = _Before(client, store, addresses)
     batches = client.account_states_in_batches(addresses, _page, include_boc=include_boc)
     asked: list[str] = []
     fetched: list[Page] = []
     began = time.monotonic()
     try:
-        with shown(len(addresses), "accounts", show=show) as bar:
+        with progress_bar(len(addresses), "accounts", show=show) as bar:
             for batch, answer in batches:
                 page = answer
                 if _unasked(page, batch) is not None:
                     # The answer is about other accounts: repeat the request until it is not.
                     page = client.account_states(batch, _page_about(batch), include_boc=include_boc)
+                fetched += _with_missing(client, page, batch, before, include_boc=include_boc)
                 asked += batch
-                fetched.append(page)
                 bar.advance(len(batch))
                 if len(asked) >= BATCH or time.monotonic() - began >= OLDEST:
                     yield _tables(fetched, asked, include_boc=include_boc)
@@ -150,8 +188,75 @@ def _fetch_states(
         yield _tables(fetched, asked, include_boc=include_boc)
 
 
+def _with_missing(
+    client: Client,
+    page: Page,
+    batch: Sequence[str],
+    before: _Before,
+    *,
+    include_boc: bool,
+) -> list[Page]:
+    """Return an answer, and further ones about accounts that it lacks but should not.
+
+    An account that is missing is unknown to the service. But it is asked for again, first, if it
+    was known before, or if the answer has no account at all.
+    """
+    answers, found = [page], _accounts_of(page)
+    for attempt in range(ATTEMPTS):
+        missing = [address for address in batch if address not in found]
+        doubted = missing
+        if missing and (found or attempt):
+            known = before.known(missing)
+            doubted = [address for address in missing if address in known]
+        if not doubted:
+            break
+        wait_before(client, attempt)
+        parse = _page_about(doubted)
+        answers.append(client.account_states(doubted, parse, include_boc=include_boc))
+        found |= _accounts_of(answers[-1])
+    else:
+        gone = [address for address in doubted if address not in found]
+        if gone:
+            warn(
+                f"{client.base_url} no longer knows {len(gone)} accounts that it knew before, such "
+                f"as {gone[0]}: {ATTEMPTS + 1} answers lack them"
+            )
+            shown(client).forget_accounts(gone)
+    shown(client).note_accounts(found)
+    return answers
+
+
+def _accounts_of(page: Page) -> set[str]:
+    """Return the accounts of an answer, as raw addresses."""
+    return {to_raw(row.address) for row in page.answer.accounts or ()}
+
+
 def _page(answer: bytes) -> Page:
-    return pages.read(schema.ACCOUNTS_ANSWER, answer)
+    """Read an answer; refuse one that says two things of one account, however it is spelt."""
+    page = pages.read(schema.ACCOUNTS_ANSWER, answer)
+    rows = page.answer.accounts
+    if rows is None:
+        # Where the deployed service knows none of the accounts, the list is empty, and not null
+        # (ton-indexer, crud_accounts.go).
+        raise DecodeError("$.accounts", "a list of accounts", "null")
+    first: dict[str, int] = {}
+    for i, row in enumerate(rows):
+        account = _raw_or_none(row.address) or row.address
+        j = first.setdefault(account, i)
+        if j != i and _content(page, row, account) != _content(page, rows[j], account):
+            raise DecodeError(
+                f"$.accounts[{i}]",
+                f"what accounts[{j}] says of the same account",
+                f"different content for {shorten(row.address)}",
+            )
+    return page
+
+
+def _content(page: Page, row: Any, account: str) -> tuple[bytes, object]:
+    """Return the content of a row, but for how it spells the address."""
+    # As bytes: read as numbers, 1e400 and 1e500 would be equal.
+    spelt = msgspec.structs.replace(row, address=account)
+    return msgspec.json.encode(spelt), page.extras.get(id(row))
 
 
 def _page_about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
@@ -186,6 +291,11 @@ def _tables(fetched: Sequence[Page], asked: Sequence[str], *, include_boc: bool)
         with_boc=include_boc,
     )
     found = set(accounts["address"].to_pylist())
+    if len(found) < len(accounts):
+        warn(
+            f"{len(accounts) - len(found)} of {len(accounts)} accounts came twice, in two "
+            "spellings with the same content; kept once"
+        )
     unknown = [address for address in asked if address not in found]
     absent = fit(
         schema.ACCOUNTS,
@@ -240,21 +350,24 @@ def _raw_or_none(address: str) -> str | None:
 def _known(
     store: Store | None,
     addresses: Sequence[str],
-    max_age: str | timedelta | None,
+    age: timedelta | None,
     *,
     include_boc: bool,
     offline: bool,
 ) -> pa.Table:
     """Read the states in the store that can be used; offline their age does not matter."""
-    if store is None or not (offline or max_age is not None):
+    if store is None or not (offline or age is not None):
         return schema.ACCOUNTS.schema.empty_table()
     if offline:
         store.check()
     known = store.snapshot("accounts", addresses=addresses)
-    if max_age is not None and not offline:
-        since = datetime.now(UTC) - _age(max_age)
-        moment = pa.scalar(since, known["fetched_at"].type)
-        known = known.filter(pc.greater_equal(known["fetched_at"], moment))
+    if age is not None and not offline:
+        now, fetched = datetime.now(UTC), known["fetched_at"]
+        since, until = (pa.scalar(moment, fetched.type) for moment in (now - age, now))
+        # A state of the future was fetched while the clock was wrong: its age is unknown.
+        known = known.filter(
+            pc.and_(pc.greater_equal(fetched, since), pc.less_equal(fetched, until))
+        )
     if include_boc:
         known = known.filter(pc.fill_null(known["with_boc"], False))
     return known

@@ -5,20 +5,35 @@ from __future__ import annotations
 import random
 import time
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from itertools import count
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from tonframes.client import MOST_ROWS, TooManyRowsError
-from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError, shorten
-from tonframes.fetch.network import info_as_of
-from tonframes.fetch.proof import BrokenError, Link, Tips, imbalance, links, tips
+from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError
+from tonframes.fetch.network import last_shown, masterchain_info
+from tonframes.fetch.proof import (
+    BrokenError,
+    Link,
+    Tips,
+    imbalance,
+    lack,
+    links,
+    tips,
+    uncounted,
+)
+from tonframes.fetch.rows import by_block
+from tonframes.fetch.shown import shown
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from tonframes.client import Client
     from tonframes.wire.pages import Page
+
+T = TypeVar("T")
 
 #: Attempts at pages that are not consistent.
 ATTEMPTS = 12
@@ -54,8 +69,8 @@ class BlockPages:
         return sum(len(page.answer.transactions or ()) for page in self.pages)
 
 
-class _EndlessError(Exception):
-    """Further pages have no new rows."""
+class _InconsistentError(Exception):
+    """The pages contradict one another, or what the service has shown before."""
 
 
 def fetch_block(client: Client, seqno: int) -> BlockPages:
@@ -73,20 +88,49 @@ def fetch_block(client: Client, seqno: int) -> BlockPages:
     for attempt in range(ATTEMPTS):
         try:
             fetched = _fetch(client, seqno)
-        except _EndlessError as error:
+        except _InconsistentError as error:
             fault = str(error)
-        except RequestError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            fault = _absence(client, seqno, error)
         else:
             fault = _fault(fetched)
             if not fault:
+                shown(client).note_last(seqno)
                 return fetched
         waited += wait_before(client, attempt)
         if waited > client.deadline:
             break
-    raise IncompleteError(
+    raise _incomplete(client, seqno, fault)
+
+
+def wait_until_there(client: Client, seqno: int, ask: Callable[[], T]) -> T:
+    """Return an answer about a masterchain block; wait while the service has it only elsewhere.
+
+    Services index several masterchain blocks at the same time, replicas may lag, and deployed
+    services also answer 404 if a database query is interrupted. So a 404 for a seqno that the
+    service has shown, in its info or as part of a later block, is waited out.
+
+    Raises
+    ------
+    IncompleteError
+        The service has shown the block or a later one, and answered 404 until the deadline.
+    RequestError
+        The service has not shown the block yet, or no longer has it; or it does not answer.
+    """
+    waited = 0.0
+    for attempt in count():
+        try:
+            return ask()
+        except RequestError as error:
+            if error.status != HTTPStatus.NOT_FOUND:
+                raise
+            fault = _absence(client, seqno, error)
+        if waited > client.deadline:
+            break
+        waited += wait_before(client, attempt)
+    raise _incomplete(client, seqno, fault)
+
+
+def _incomplete(client: Client, seqno: int, fault: str) -> IncompleteError:
+    return IncompleteError(
         f"masterchain block {seqno} from {client.base_url}: {fault}, in every attempt; nothing "
         "of it was kept: try again later, or another service",
         missing=[range(seqno, seqno + 1)],
@@ -122,7 +166,9 @@ def fetch_state(client: Client, seqno: int) -> State:
             return State(found, None, None)
         return State(found, min(map(int, times)), max(map(int, times)))
 
-    return client.masterchain_block_shard_state(seqno, parse)
+    state = client.masterchain_block_shard_state(seqno, parse)
+    shown(client).note_last(seqno)
+    return state
 
 
 def wait_before(client: Client, attempt: int) -> float:
@@ -139,87 +185,140 @@ def _fault(fetched: BlockPages) -> str:
         pages.check_doubles(fetched.pages)
     except DecodeError as error:
         return str(error)
-    if fetched.links is None:
-        return ""
-    hashes = (row.hash for page in fetched.pages for row in page.answer.transactions or ())
-    return imbalance(fetched.links, hashes, fetched.seqno)
+    rows = [row for page in fetched.pages for row in page.answer.transactions or ()]
+    missing = next(filter(None, map(lack, rows)), "") or uncounted(fetched.pages)
+    if missing or fetched.links is None:
+        return missing
+    unbalanced = imbalance(fetched.links, (row.hash for row in rows), fetched.seqno)
+    return unbalanced or _miscounted(fetched.links, rows)
+
+
+def _miscounted(links: Sequence[Link], rows: Sequence[Any]) -> str:
+    """Return which block has not as many transactions as it counts, "" if none has."""
+    came = by_block(rows)
+    for link in links:
+        count = len(set(came.get((link.shard, link.seqno), ())))
+        if count != link.transactions:
+            name = f"({link.shard.workchain}, {link.shard.prefix:016X}, {link.seqno})"
+            return f"block {name} counts {link.transactions} transactions, and {count} came"
+    return ""
 
 
 def _fetch(client: Client, seqno: int) -> BlockPages:
     first = list(_pages(client, client.masterchain_block_shards, seqno, "transactions", "blocks"))
-    if first[0].answer.blocks is None:
+    if not _shows_blocks(client, first[0]):
         return BlockPages(seqno, first, None)
     rest = _pages(client, client.transactions_by_masterchain_block, seqno, "transactions")
     return BlockPages(seqno, [*first, *rest], list(links(first).values()))
 
 
+def _shows_blocks(client: Client, page: Page) -> bool:
+    """Return whether the service shows blocks: the first answer with rows decides it for all.
+
+    An answer without rows proves nothing: no masterchain block is empty. Each commits itself, with
+    its tick-tock transactions.
+    """
+    if not page.answer.blocks and not page.answer.transactions:
+        raise _InconsistentError("the answer is empty, and no masterchain block is")
+    blocks = bool(page.answer.blocks)
+    if shown(client).note_blocks(blocks=blocks) != blocks:
+        names = ("transactions", "blocks")
+        raise _InconsistentError(
+            f"the answer shows {names[blocks]}, and the service has shown {names[not blocks]} "
+            "before"
+        )
+    return blocks
+
+
 def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
-    """Fetch pages until one is not full; after the last page deployed services answer 404."""
+    """Fetch pages until one is not full."""
 
     def parse(answer: bytes) -> Page:
-        page = pages.read(schema.BLOCKS_ANSWER, answer)
-        _check_seqno(page, seqno)
-        return page
+        return pages.read(schema.BLOCKS_ANSWER, answer)
+
+    def count_rows(page: Page) -> int:
+        return max(len(getattr(page.answer, name) or ()) for name in lists)
 
     ends = time.monotonic() + client.deadline
     offset = 0
     seen: set[object] = set()
     while True:
         limit = min(MOST_ROWS, client.page_limit.rows)
+        ask = partial(operation, seqno, parse, limit=limit, offset=offset, divisible=True)
         try:
-            page = operation(seqno, parse, limit=limit, offset=offset, divisible=True)
+            page = _page_after(ask) if offset else wait_until_there(client, seqno, ask)
         except TooManyRowsError:
             if time.monotonic() >= ends:
                 raise
             continue
-        except RequestError as error:
-            if error.status == HTTPStatus.NOT_FOUND and offset:
-                return
-            raise
+        rows = 0 if page is None else count_rows(page)
+        if page is None or (offset and not rows):
+            # After the last full page deployed services answer 404, or with no rows. But so does
+            # an interrupted query, or a gateway: the row before must be the last one.
+            probe = _page_after(partial(ask, limit=2, offset=offset - 1))
+            if probe is None or count_rows(probe) != 1:
+                raise _InconsistentError(f"it is not sure that the list ends at offset {offset}")
+            return
+        _check_seqno(page, seqno)
         yield page
-        rows = max(len(getattr(page.answer, name) or ()) for name in lists)
         if rows < limit:
             return
         known = len(seen)
         seen.update(row.hash for row in page.answer.transactions or ())
         seen.update((row.workchain, row.shard, row.seqno) for row in page.answer.blocks or ())
         if len(seen) == known or offset >= MOST_PAGES * MOST_ROWS:
-            raise _EndlessError(f"a full page at offset {offset} has no new rows")
+            raise _InconsistentError(f"a full page at offset {offset} has no new rows")
         offset += rows
+
+
+def _page_after(ask: Callable[[], Page]) -> Page | None:
+    """Return a page after the first one; None for a 404."""
+    try:
+        return ask()
+    except RequestError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        return None
 
 
 def _check_seqno(page: Page, seqno: int) -> None:
     """Refuse rows of another masterchain block: deployed services wrap seqnos from 2^31 on."""
     for i, row in enumerate(page.answer.transactions or ()):
         if row.mc_block_seqno != seqno:
-            path = f"$.transactions[{i}].mc_block_seqno"
-            raise DecodeError(path, f"{seqno}, as asked", shorten(row.mc_block_seqno))
+            raise _InconsistentError(
+                f"$.transactions[{i}].mc_block_seqno: expected {seqno}, as asked, found "
+                f"{row.mc_block_seqno}"
+            )
     for i, row in enumerate(page.answer.blocks or ()):
         if row.masterchain_block_ref.seqno != seqno:
-            path = f"$.blocks[{i}].masterchain_block_ref.seqno"
-            raise DecodeError(path, f"{seqno}, as asked", shorten(row.masterchain_block_ref.seqno))
+            raise _InconsistentError(
+                f"$.blocks[{i}].masterchain_block_ref.seqno: expected {seqno}, as asked, found "
+                f"{row.masterchain_block_ref.seqno}"
+            )
 
 
 def _absence(client: Client, seqno: int, error: RequestError) -> str:
-    """Return why a 404 may be temporary; raise an error if it is not.
-
-    A service indexes several blocks at the same time: it may have later ones before this one.
-    """
+    """Return why a 404 may be temporary; raise an error if it is not."""
+    known = shown(client)
     try:
-        info = info_as_of(client, seqno)
+        if not known.has(seqno):
+            last_shown(client, seqno)
+        elif known.first is None:
+            masterchain_info(client)
     except TonframesError:
-        raise error from None
-    if seqno > info.last.seqno:
+        if not known.has(seqno):
+            raise error from None
+    if not known.has(seqno):
         raise RequestError(
             f"masterchain block {seqno} is not indexed yet by {client.base_url}: the last one is "
-            f"{info.last.seqno}",
+            f"{known.last}",
             status=error.status,
             retryable=True,
         ) from None
-    if info.first is not None and seqno < info.first.seqno:
+    if known.first is not None and seqno < known.first:
         raise RequestError(
             f"masterchain block {seqno} is not available from {client.base_url}: the first one is "
-            f"{info.first.seqno}",
+            f"{known.first}",
             status=error.status,
         ) from None
-    return f"the service does not have it, but it has {info.last.seqno}"
+    return f"the service does not have it, but it has {known.last}"

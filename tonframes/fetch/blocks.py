@@ -6,13 +6,20 @@ import time
 from collections import deque
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from queue import SimpleQueue
-from threading import Thread
 from typing import TYPE_CHECKING
 
-from tonframes.errors import IncompleteError, MissingError, StoreError, TonframesError
+from tonframes.errors import (
+    IncompleteError,
+    MissingError,
+    RequestError,
+    StoreError,
+    TonframesError,
+)
 from tonframes.fetch.block import BlockPages, fetch_block
-from tonframes.fetch.network import claim
+from tonframes.fetch.crew import Crew
+from tonframes.fetch.network import Network
 from tonframes.fetch.progress import progress as shown
 from tonframes.fetch.proving import Proven, Stretch, Unproven
 from tonframes.fetch.resolve import (
@@ -27,7 +34,7 @@ from tonframes.fetch.time import resolve_seqnos
 from tonframes.fetch.windows import knows_windows, read_windows
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
-from tonframes.store import SPAN, Store, blocks_of, read_blocks
+from tonframes.store import SPAN, Store, blocks_of, open_blocks
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
@@ -65,9 +72,10 @@ def fetch_blocks(
 
     Only what is proven to be complete is kept. If the service shows blocks, the proof is the chain
     of blocks of every shard; if it shows transactions only, the chain of transactions of every
-    account, which cannot tell that the first or the last one of an account is missing. What was
-    proven is kept, whatever ends the call: an error, Ctrl-C, a lost network.
-    Called again with the same arguments, it continues there.
+    account, which cannot tell that the first or the last one of an account is missing. What else
+    the proofs cannot notice is listed in `tonframes.fetch.proof`. What was proven is kept, whatever
+    ends the call: an error, Ctrl-C, a lost network. Called again with the same arguments, it
+    continues there.
 
     Parameters
     ----------
@@ -115,12 +123,13 @@ def fetch_blocks(
         target = resolve_store(store, service)
         if online is None:
             return _held(target, wanted)
+        network = Network(online, target)
+        network.claim()
         if target is not None:
-            claim(target, online)
             target.verify(wanted)
         parts: list[Proven] = []
         try:
-            for part in fetch_missing(online, target, wanted, progress=progress):
+            for part in fetch_missing(online, target, wanted, network, progress=progress):
                 if target is None and (not parts or part.seqnos.start >= parts[-1].seqnos.stop):
                     parts.append(part)
         except (TonframesError, KeyboardInterrupt) as error:
@@ -130,7 +139,12 @@ def fetch_blocks(
 
 
 def fetch_missing(
-    client: Client, store: Store | None, wanted: tuple[range, ...], *, progress: bool | None
+    client: Client,
+    store: Store | None,
+    wanted: tuple[range, ...],
+    network: Network,
+    *,
+    progress: bool | None,
 ) -> Iterator[Proven]:
     """Fetch and commit what a store lacks; yield each part after its commit.
 
@@ -138,45 +152,60 @@ def fetch_missing(
     is proven by what has come, without another request. After an error it asks once more, and
     briefly, for what the proof of the last masterchain blocks still needs.
 
+    Parameters
+    ----------
+    network
+        The network of which all blocks must be.
+
     Raises
     ------
     IncompleteError
         Raised at the end; it names every masterchain block that could not be proven.
     """
     missing = wanted if store is None else store.gaps(wanted)
+    if missing:
+        network.confirm()
     failures: list[IncompleteError] = []
     with shown(sum(map(len, missing)), "masterchain blocks", show=progress) as bar:
         counted = _Counted(client, bar)
         for run in missing:
             reading = _Reading(client, run, counted, failures)
-            try:
-                for part in reading.parts():
-                    _commit(store, part)
-                    yield part
-            except GeneratorExit:
-                for part in reading.rest():
-                    _commit(store, part)
-                raise
-            except BaseException as error:
-                with suppress(StoreError):
-                    for part in reading.rest():
-                        _commit(store, part)
-                        yield part
-                    for part in reading.rescued() if isinstance(error, TonframesError) else ():
-                        _commit(store, part)
-                        yield part
-                raise
-            finally:
-                if store is not None and (len(run) > 1 or run.stop % SPAN == 0):
-                    with suppress(StoreError):
-                        store.merge(run)
+            yield from _committed(reading, store, run, network)
     if failures:
         unproven = joined(run for error in failures for run in error.missing)
         more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
         raise IncompleteError(f"{failures[0]}{more}", missing=unproven)
 
 
-def _commit(store: Store | None, part: Proven) -> None:
+def _committed(
+    reading: _Reading, store: Store | None, run: range, network: Network
+) -> Iterator[Proven]:
+    """Yield each part of consecutive masterchain blocks after its commit."""
+    try:
+        for part in reading.parts():
+            _commit(store, part, network)
+            yield part
+    except GeneratorExit:
+        for part in reading.rest():
+            _commit(store, part, network)
+        raise
+    except BaseException as error:
+        with suppress(StoreError, RequestError):
+            for part in reading.rest():
+                _commit(store, part, network)
+                yield part
+            for part in reading.rescued() if isinstance(error, TonframesError) else ():
+                _commit(store, part, network)
+                yield part
+        raise
+    finally:
+        if store is not None and (len(run) > 1 or run.stop % SPAN == 0):
+            with suppress(StoreError):
+                store.merge(run)
+
+
+def _commit(store: Store | None, part: Proven, network: Network) -> None:
+    network.check(part.tables.get("blocks"))
     if store is not None:
         store.write_blocks(part.tables, [part.seqnos], proof=part.proof)
 
@@ -289,9 +318,7 @@ def _ahead(
 ) -> Iterator[tuple[int, Future[BlockPages]]]:
     """Fetch masterchain blocks in threads, and yield them in order.
 
-    So one block is decoded, which holds the interpreter lock, while others are downloaded. Unlike
-    those of an executor, the threads are daemons: an interrupted fetch, or the end of the program,
-    does not wait for open requests.
+    So one block is decoded, which holds the interpreter lock, while others are downloaded.
 
     Parameters
     ----------
@@ -299,8 +326,9 @@ def _ahead(
         Takes the blocks that are not processed yet. After an interruption it has what has come.
     """
     tasks: SimpleQueue[_Task | None] = SimpleQueue()
+    crew = Crew()
     for _ in range(min(WORKERS, len(seqnos))):
-        Thread(target=_work, args=(client, tasks), name="tonframes", daemon=True).start()
+        crew.run(partial(_work, client, tasks))
     waiting.clear()
     try:
         for seqno in seqnos:
@@ -317,6 +345,7 @@ def _ahead(
             future.cancel()
         for _ in range(WORKERS):
             tasks.put(None)
+        crew.close()
 
 
 def _work(client: Client, tasks: SimpleQueue[_Task | None]) -> None:
@@ -374,4 +403,4 @@ def _tell(
 def _held(store: Store | None, wanted: tuple[range, ...]) -> Blocks:
     if store is None:
         raise MissingError("offline, and without a store", missing=wanted)
-    return read_blocks(store.path, [seqno for run in wanted for seqno in run])
+    return open_blocks(store.path, wanted)

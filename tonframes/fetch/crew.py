@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING
+
+from tonframes.client import until
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -14,12 +16,14 @@ class Crew:
     """Runs calls in threads, each as soon as it is given.
 
     The threads are daemons, unlike those of an executor: whoever interrupts a fetch, or ends the
-    program, does not wait for the requests that are under way.
+    program, does not wait for the requests that are under way. When the crew is closed, they end
+    within a fifth of a second, and no further ones are sent.
     """
 
     def __init__(self) -> None:
         self._calls: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self._lock = Lock()
+        self._closed = Event()
         self._threads = self._idle = 0
 
     def run(self, call: Callable[[], None]) -> None:
@@ -33,12 +37,14 @@ class Crew:
         self._calls.put(call)
 
     def close(self) -> None:
-        """End the threads once they have done what they were given."""
+        """End the threads, and the requests that they wait for."""
+        self._closed.set()
         for _ in range(self._threads):
             self._calls.put(None)
 
     def _work(self) -> None:
-        while (call := self._calls.get()) is not None:
-            call()
-            with self._lock:
-                self._idle += 1
+        with until(self._closed):
+            while (call := self._calls.get()) is not None:
+                call()
+                with self._lock:
+                    self._idle += 1

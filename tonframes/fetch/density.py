@@ -109,4 +109,5 @@ def _shows_blocks(client: Client, seqno: int) -> bool:
 
 
 def _has_blocks(content: bytes) -> bool:
-    return pages.read(schema.BLOCKS_ANSWER, content).answer.blocks is not None
+    answer = pages.read(schema.BLOCKS_ANSWER, content).answer
+    return bool(answer.blocks) or not answer.transactions  # an empty answer says nothing

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
+from collections import deque
+from datetime import UTC, datetime
 from http import HTTPStatus
+from time import monotonic
 from typing import TYPE_CHECKING
 
+from tonframes.display import moment
 from tonframes.errors import IncompleteError, MissingError, RequestError
 from tonframes.fetch.blocks import fetch_missing
-from tonframes.fetch.network import claim, masterchain_info
+from tonframes.fetch.network import Network, last_shown, masterchain_info
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -21,13 +26,20 @@ from tonframes.store import SPAN, blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from datetime import datetime
 
     from tonframes.client import Client
+    from tonframes.fetch.network import MasterchainBlock
     from tonframes.store import Store
 
-#: Seconds between two checks for a new masterchain block; the network makes one every few seconds.
-POLL = 1.0
+#: Shortest and longest wait for a new masterchain block, in seconds.
+POLL, LONGEST = 1.0, 10.0
+#: The time between masterchain blocks is measured over so many of the answers that had new ones.
+MEASURED = 20
+
+#: Seconds after which the log tells what is waited for; then after twice as many, and so on.
+PATIENCE = 10.0
+
+_log = logging.getLogger(__name__)
 
 
 def follow_blocks(
@@ -50,13 +62,18 @@ def follow_blocks(
     ------
     Blocks: complete masterchain blocks, in order and without gaps, at most 100 at a time. With a
     store they are committed first. If the service does not have a block yet, or not yet all of it,
-    this waits.
+    this waits. It asks for the last block as often as blocks come, at most once a second.
 
     Raises
     ------
     RequestError
         The service does not answer. To continue, call it again with the first seqno that it did
         not yield.
+
+    Notes
+    -----
+    If it has to wait for more than 10 seconds, the logger `tonframes.fetch.follow` warns: for which
+    masterchain block, since when, and why.
 
     Examples
     --------
@@ -72,46 +89,124 @@ def follow_blocks(
             raise MissingError("offline: follow_blocks needs a service")
         following = None if start is None else resolve_seqno(start, online)
         target = resolve_store(store, service)
-        if target is not None:
-            claim(target, online)
+        network = Network(online, target)
+        network.claim()
+        pace = _Pace()
+        last = _last(online, pace)
         if following is None:
-            following = masterchain_info(online).last.seqno
+            following = last
+        waiting = _Waiting(online)
         while True:
-            for blocks in _next(online, target, following):
-                following = blocks.seqnos[-1].stop
+            came = False
+            waiting.begin(following)
+            for blocks in _next(online, target, range(following, last + 1), network, waiting):
+                came, following = True, blocks.seqnos[-1].stop
                 yield blocks
+            if following > last:
+                waiting.reason = f"the last one of {online.base_url} is {last}"
+                waiting.wait(pace.seconds)
+                last = _last(online, pace)
+            elif not came:
+                waiting.wait(POLL)
 
 
-def _next(client: Client, store: Store | None, start: int) -> Iterator[Blocks]:
-    """Yield what can be proven from a seqno on, up to the end of a file; if nothing can, wait."""
+def _last(client: Client, pace: _Pace) -> int:
+    """Ask for the last masterchain block; return the last one that the service has ever shown."""
+    pace.note(masterchain_info(client).last)
+    return last_shown(client, 0)
+
+
+class _Pace:
+    """How long to wait for a new masterchain block: as long as they take on average.
+
+    The times are those of the blocks. While none comes, the waits grow.
+    """
+
+    def __init__(self) -> None:
+        self._seen: deque[tuple[int, int]] = deque(maxlen=MEASURED)
+        self._in_vain = 0
+
+    def note(self, last: MasterchainBlock) -> None:
+        """Note the last masterchain block of an answer."""
+        if self._seen and last.seqno <= self._seen[-1][0]:
+            self._in_vain += 1
+            return
+        self._in_vain = 0
+        self._seen.append((last.seqno, int(last.gen_utime or 0)))
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until the service is asked again."""
+        seconds = POLL
+        if len(self._seen) > 1:
+            (first, begins), (last, ends) = self._seen[0], self._seen[-1]
+            seconds = max(POLL, (ends - begins) / (last - first))
+        return min(seconds * 2.0**self._in_vain, LONGEST)
+
+
+class _Waiting:
+    """Waits for masterchain blocks, and tells for which one, since when and why."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._seqno: int | None = None
+        self.reason = ""
+
+    def begin(self, seqno: int) -> None:
+        """Note when a masterchain block is asked for the first time."""
+        if seqno != self._seqno:
+            self._seqno, self._since = seqno, datetime.now(UTC)
+            self._began, self._patience = monotonic(), PATIENCE
+
+    def wait(self, seconds: float) -> None:
+        """Wait before the service is asked again."""
+        waited = monotonic() - self._began
+        if waited >= self._patience:
+            self._patience = 2 * waited
+            since = moment(self._since)
+            _log.warning(
+                "waiting for masterchain block %d since %s: %s", self._seqno, since, self.reason
+            )
+        self._client.wait(seconds)
+
+
+def _next(
+    client: Client, store: Store | None, wanted: range, network: Network, waiting: _Waiting
+) -> Iterator[Blocks]:
+    """Yield the first masterchain blocks of a range that can be proven, as far as a file goes.
+
+    Nothing is yielded if the first one is not there, or not whole, at the moment; `waiting` has
+    the reason then.
+    """
+    start = wanted.start
+    wanted = wanted[: SPAN - start % SPAN]
+    if not wanted:
+        return
     try:
-        last = masterchain_info(client).last.seqno
-        wanted = range(start, min(last + 1, (start // SPAN + 1) * SPAN))
         held = _held(store, wanted)
         if held and store is not None:
             yield blocks_of(store, (held,))
             return
-        for part in fetch_missing(client, store, (wanted,) if wanted else (), progress=False):
+        for part in fetch_missing(client, store, (wanted,), network, progress=False):
             if part.seqnos.start != start:  # the blocks before it are not proven yet
+                waiting.reason = f"{client.base_url} shows later ones, but not yet all of this one"
                 break
             start = part.seqnos.stop
             if store is None:
                 yield Blocks(part.tables, source=client.base_url, seqnos=(part.seqnos,))
             else:
                 yield blocks_of(store, (part.seqnos,))
-    except IncompleteError:
-        wanted = range(0)
+    except IncompleteError as error:
+        waiting.reason = str(error)
     except RequestError as error:
         if error.status != HTTPStatus.NOT_FOUND or not error.retryable:
             raise
-        wanted = range(0)
-    if not wanted:
-        client.wait(POLL)
+        waiting.reason = str(error)
 
 
 def _held(store: Store | None, wanted: range) -> range:
     """Return the first seqnos of a range, as far as a store holds them without a gap."""
-    if store is None or not wanted:
+    if store is None:
         return range(0)
     store.verify([wanted])
     gaps = store.gaps([wanted])

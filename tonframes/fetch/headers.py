@@ -67,8 +67,8 @@ def _headers(page: Page) -> Iterator[Header]:
     of_key = links([page])
     for row, link in zip(page.answer.blocks, of_key.values(), strict=True):
         times = (row.gen_utime, row.start_lt, row.end_lt)
-        if None in times:
-            raise DecodeError("$.blocks", "times and logical times", "a block without")
+        if None in (*times, row.tx_count):
+            raise DecodeError("$.blocks", "times, logical times and tx_count", "a block without")
         yield Header(link, row.masterchain_block_ref.seqno, *map(int, times))
 
 

@@ -21,6 +21,7 @@ from tonframes.fetch.resolve import (
     resolve_store,
 )
 from tonframes.fetch.time import resolve_seqnos
+from tonframes.inert import inert
 from tonframes.seqnos import spell, subtract
 from tonframes.store import SPAN
 
@@ -49,8 +50,8 @@ class Plan:
         the service does not have the operations for it, or was not asked.
     requests_by_block
         How many it takes to read one masterchain block at a time: one or two for each, which is
-        enough for 1000 transactions, and one for the tips before each range and at the end of each
-        file.
+        enough for 1000 transactions, one for the tips before each range and at the end of each
+        file, and with a store one for the network.
     store
         Folder of the store; None for none.
     """
@@ -92,7 +93,8 @@ class Plan:
 
     def __str__(self) -> str:
         if not self.missing:
-            return f"{_count(self.wanted)} masterchain blocks: {self.store} holds all of them"
+            store = inert(str(self.store))
+            return f"{_count(self.wanted)} masterchain blocks: {store} holds all of them"
         begin = (
             f"{_count(self.wanted)} masterchain blocks, {_count(self.held)} of them held; to "
             f"fetch: {spell(self.missing)}"
@@ -149,7 +151,7 @@ def plan_blocks(
         missing = wanted if target is None else target.gaps(wanted)
         density = measure(online, missing) if missing and online else UNMEASURED
         limit = MOST_ROWS if online is None else online.page_limit.rows
-    network = int(target is not None and target.network is None) if missing else 0
+    network = int(target is not None and bool(missing))
     count, by_windows, transactions = _count(missing), None, None
     if density.blocks is not None and density.transactions is not None:
         transactions = round(density.transactions * count)

@@ -5,17 +5,35 @@ If a database query is interrupted, deployed services answer 200 with some of th
 
 - "chain", if the service shows blocks: every block names the blocks before it (`prev_blocks`). The
   chain of every shard must lead from its tip before a range, through splits and merges, to its
-  tip at the end of the range. A missing block breaks the chain. In each masterchain block the sum
-  of `tx_count` must be the number of transactions.
+  tip at the end of the range. The masterchain block before the range and the last one of it tell
+  the tips (`masterchainBlockShardState`); those must cover the masterchain and workchain 0. A
+  missing block breaks the chain. Every block must tell its `tx_count`; in each masterchain block
+  their sum must be the number of transactions. The proof "links" must hold as well.
 - "links", if it shows transactions only: every transaction names the previous one of its account
-  (`prev_trans_hash`, `prev_trans_lt`). A missing transaction between two others in a file's range
-  breaks these links. If it is the first or the last of its account there, it is not noticed.
+  (`prev_trans_hash`, `prev_trans_lt`). A missing transaction between two others of a part breaks
+  these links. If it is the first or the last of its account there, it is not noticed. A part is
+  what is committed together: it ends with a file of the store, or earlier.
+
+With both proofs, every transaction must have its messages, as far as the transaction itself tells
+how many there are: see `lack`.
+
+A service whose answers all agree can still lie. These proofs do not notice
+
+- a shard that is shown as standing still: none of its blocks in the range, and the same tip before
+  and after it;
+- a transaction that is left out as the first or the last one of its account in a part, if the
+  `tx_count` of its block is lowered as well, or if the proof is "links"; or between the deletion
+  of an account and its next creation;
+- a message that is left out, if the phases of its transaction are changed as well, or do not tell
+  the number of messages;
+- other content of a row. Hashes are compared with each other, and not computed: the answers do not
+  hold what they are the hashes of.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -28,7 +46,7 @@ if TYPE_CHECKING:
 
     from tonframes.wire.pages import Page
 
-MASTERCHAIN = -1
+MASTERCHAIN, BASECHAIN = -1, 0
 
 
 class Shard(NamedTuple):
@@ -53,6 +71,13 @@ class Shard(NamedTuple):
         """How many of the 2^64 account prefixes the shard has."""
         return (self.prefix & -self.prefix) << 1
 
+    def contains(self, account: str) -> bool:
+        """Return whether an account, in raw form, is in the shard."""
+        workchain, _, address = account.partition(":")
+        first = self.prefix - self.width // 2
+        near = first <= int(address[:16], 16) < first + self.width
+        return self.workchain == int(workchain) and near
+
     def overlaps(self, other: Shard) -> bool:
         """Return whether two shards have common accounts."""
         distance = abs(self.prefix - other.prefix)
@@ -61,7 +86,10 @@ class Shard(NamedTuple):
 
 
 #: The columns by which `unlinked` finds gaps.
-LINKED = ["account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "mc_block_seqno"]
+LINKED = [
+    "account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "orig_status", "end_status",
+    "mc_block_seqno",
+]  # fmt: skip
 
 #: The tips: seqno of the last block of each shard as of a masterchain block.
 Tips = dict[Shard, int]
@@ -78,7 +106,7 @@ class Link:
     parents
         The blocks before it: two after a merge.
     transactions
-        Number of its transactions.
+        Number of its transactions; 0 if the block does not tell it, see `uncounted`.
     """
 
     shard: Shard
@@ -110,9 +138,12 @@ def links(pages: Iterable[Page]) -> dict[tuple[Shard, int], Link]:
 
 
 def tips(pages: Iterable[Page], seqno: int) -> Tips:
-    """Return the tips on pages, and check that the shards cover their workchains."""
+    """Return the tips on pages, and check that the shards cover their workchains.
+
+    The masterchain and workchain 0 must be among them: every network has both.
+    """
     found: Tips = dict(links(pages).keys())
-    for workchain in {shard.workchain for shard in found} | {MASTERCHAIN}:
+    for workchain in sorted({shard.workchain for shard in found} | {MASTERCHAIN, BASECHAIN}):
         width = sum(shard.width for shard in found if shard.workchain == workchain)
         if width != 2**64:
             raise BrokenError(
@@ -211,13 +242,41 @@ def imbalance(blocks: Iterable[Link], hashes: Iterable[str], seqno: int) -> str:
     return ""
 
 
-def unlinked(transactions: pa.Table) -> list[range]:
+class Gap(NamedTuple):
+    """A transaction of an account that is missing between two others.
+
+    Attributes
+    ----------
+    seqnos
+        The masterchain seqnos from the transaction before it to the one after it. The missing
+        transaction is in one of these masterchain blocks.
+    account
+        Its account.
+    lt
+        Its logical time, as the transaction after it tells.
+    """
+
+    seqnos: range
+    account: str
+    lt: int
+
+
+def uncounted(pages: Iterable[Page]) -> str:
+    """Return which block does not tell how many transactions it has, "" if all do."""
+    for page in pages:
+        for row in page.answer.blocks or ():
+            if row.tx_count is None:
+                shard = Shard(row.workchain, prefix_of(row.shard))
+                return f"block {_name(shard, row.seqno)} has no tx_count"
+    return ""
+
+
+def unlinked(transactions: pa.Table) -> list[Gap]:
     """Find gaps between the transactions of each account.
 
-    Returns
-    -------
-    For each gap, the masterchain seqnos from the transaction before it to the one after it. The
-    missing transaction is in one of these masterchain blocks.
+    If an account is deleted, the network forgets its last transaction (ton, Collator
+    `combine_account_transactions` removes it from the accounts of the shard). The first
+    transaction after that names none.
     """
     rows = transactions.select(LINKED).sort_by([("account", "ascending"), ("lt", "ascending")])
     rows = rows.combine_chunks()
@@ -226,9 +285,69 @@ def unlinked(transactions: pa.Table) -> list[range]:
         pc.equal(this["prev_trans_lt"], last["lt"]),
         pc.equal(this["prev_trans_hash"], last["hash"]),
     )
-    broken = pc.and_(pc.equal(this["account"], last["account"]), pc.invert(follows))
-    before, after = (side["mc_block_seqno"].filter(broken).to_pylist() for side in (last, this))
-    return [range(a, b + 1) for a, b in zip(before, after, strict=True)]
+    created = pc.and_(
+        pc.equal(this["prev_trans_lt"], 0),
+        pc.and_(
+            pc.equal(this["orig_status"], "nonexist"), pc.equal(last["end_status"], "nonexist")
+        ),
+    )
+    linked = pc.fill_null(pc.or_kleene(follows, created), fill_value=False)
+    broken = pc.and_(pc.equal(this["account"], last["account"]), pc.invert(linked))
+    before = last["mc_block_seqno"].filter(broken).to_pylist()
+    after = this.filter(broken).select(["mc_block_seqno", "account", "prev_trans_lt"]).to_pylist()
+    return [
+        Gap(range(a, row["mc_block_seqno"] + 1), row["account"], row["prev_trans_lt"] or 0)
+        for a, row in zip(before, after, strict=True)
+    ]
+
+
+def committing(gap: Gap, blocks: pa.Table) -> range:
+    """Return the masterchain seqnos of a gap whose blocks may contain the missing transaction.
+
+    They are those of the blocks of its shard and logical time; all of the gap if there is none.
+    """
+    near = blocks.filter(
+        pc.and_(
+            pc.and_(
+                pc.greater_equal(blocks["mc_block_seqno"], gap.seqnos.start),
+                pc.less(blocks["mc_block_seqno"], gap.seqnos.stop),
+            ),
+            pc.and_(
+                pc.less_equal(blocks["start_lt"], gap.lt),
+                pc.greater_equal(blocks["end_lt"], gap.lt),
+            ),
+        )
+    ).select(["workchain", "shard", "mc_block_seqno"])
+    seqnos = [
+        row["mc_block_seqno"]
+        for row in near.to_pylist()
+        if Shard(row["workchain"], row["shard"] % 2**64).contains(gap.account)
+    ]
+    return range(min(seqnos), max(seqnos) + 1) if seqnos else gap.seqnos
+
+
+def lack(transaction: Any) -> str:
+    """Return what of a transaction did not come with it, "" if nothing is known to be missing.
+
+    An ordinary transaction has an in-message. It has `msgs_created` out-messages if its action
+    phase succeeded, and none of them if it failed; one more if its bounce phase sent the value back
+    (ton, block.tlb `trans_ord`; Transaction::prepare_action_phase, prepare_bounce_phase).
+
+    Parameters
+    ----------
+    transaction
+        A row of an answer.
+    """
+    about = transaction.description
+    if about.type == "ord" and transaction.in_msg is None:
+        return f"transaction {transaction.hash} is ordinary and has no in-message"
+    action, bounce = about.action, about.bounce
+    told = action.msgs_created or 0 if action is not None and action.success else 0
+    told += bounce is not None and bounce.type == "ok"
+    came = len(transaction.out_msgs or ())
+    if came < told:
+        return f"transaction {transaction.hash} has {told} out-messages, and {came} came"
+    return ""
 
 
 class _Id(msgspec.Struct):

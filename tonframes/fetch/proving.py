@@ -17,10 +17,12 @@ from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proof import (
     LINKED,
     BrokenError,
+    Gap,
     Link,
     Shard,
     Tips,
     advance,
+    committing,
     compare,
     unfollowed,
     unlinked,
@@ -197,7 +199,7 @@ class Unproven:
             known = pc.is_in(book["address"], value_set=dropped.combine_chunks())
             batch["address_book"] = book.filter(pc.invert(known))
         links = {seqno: self._links[seqno] for seqno in rest[0]}
-        last = self._last_transactions(proven) if proven.proof == "links" else None
+        last = self._last_transactions(proven)
         origin = _Origin(stop, self._tips[stop]) if stop in self._tips else None
         # Nothing is called between these: an interruption comes before or after all.
         self._batches = batches
@@ -211,20 +213,23 @@ class Unproven:
     def _provable(self, tables: Tables) -> tuple[int, str]:
         """Return the seqno before which all is proven, and by what."""
         shown = [links is not None for links in self._links.values()]
+        gaps = self._gaps(tables)
+        linked = min([self._stop, *(max(gap.seqnos.start, self._start) for gap in gaps)])
         if not any(shown):
-            gaps = self._gaps(tables)
-            return min([self._stop, *(gap.start for gap in gaps)]), "links"
+            return linked, "links"
         if self._origin is None:
             return self._start, ""
         self._follow(self._origin)
         stretch, last = self._stretch, self._tips.get(self._stop)
-        if last is not None and (last == self.after or (stretch and last == stretch.after)):
+        ends = last is not None and (last == self.after or (stretch and last == stretch.after))
+        if ends and linked == self._stop:
             return self._stop, self._origin.proof
         followed = {
             parent for link in (stretch.later() if stretch else ()) for parent in link.parents
         }
         for seqno in reversed(range(self._start + 1, self._stop + 1)):
-            if seqno in self._tips and self._tips[seqno].items() <= followed:
+            tips = self._tips.get(seqno)
+            if tips is not None and seqno <= linked and tips.items() <= followed:
                 return seqno, self._origin.proof
             followed.update(p for link in self._links.get(seqno - 1) or () for p in link.parents)
         return self._start, ""
@@ -243,11 +248,10 @@ class Unproven:
                 return
             self._tips[seqno + 1] = tips
 
-    def _gaps(self, tables: Tables) -> list[range]:
+    def _gaps(self, tables: Tables) -> list[Gap]:
         """Find gaps between the transactions of each account, those given away included."""
         rows = tables["transactions"].select(LINKED)
-        gaps = unlinked(rows if self._last is None else pa.concat_tables([self._last, rows]))
-        return [range(max(gap.start, self._start), gap.stop) for gap in gaps]
+        return unlinked(rows if self._last is None else pa.concat_tables([self._last, rows]))
 
     def _last_transactions(self, proven: Proven) -> pa.Table | None:
         """Return the last transaction of each account; none at the end of a file of the store."""
@@ -277,14 +281,13 @@ class Unproven:
                 return
             wait_before(self.client, attempt)
             try:
-                self._replace(fault.seqnos)
+                self._replace(fault.again or fault.seqnos)
             except IncompleteError:
                 break
         if fault is None:
             return
-        # If several blocks are suspects of a broken chain, each can be proven separately. A gap
-        # between transactions cannot be narrowed down.
-        narrowed = self._proof == "links" or len(fault.seqnos) == 1
+        # If several blocks are suspects of a broken chain, each can be proven separately.
+        narrowed = fault.again is not None or len(fault.seqnos) == 1
         if narrowed:
             failures.append(
                 IncompleteError(
@@ -318,10 +321,7 @@ class Unproven:
             )
         if unshown:
             self._proof = "links"
-            self._decode()
-            gaps = self._gaps(concat(self._batches))
-            reason = "the transactions of an account do not follow one another"
-            return _Fault(reason, gaps[0]) if gaps else None
+            return self._find_gap()
         self._proof = "chain"
         seqno = self._start
         try:
@@ -340,7 +340,25 @@ class Unproven:
             # Deployed services also send this when a database query is interrupted.
             return _Fault(str(error), range(seqno, seqno + 1))
         self.after = tips
-        return None
+        return self._find_gap()
+
+    def _find_gap(self) -> _Fault | None:
+        """Return the first gap between the transactions of an account."""
+        self._decode()
+        tables = concat(self._batches)
+        gaps = self._gaps(tables)
+        if not gaps:
+            return None
+        gap = gaps[0]
+        again = committing(gap, tables["blocks"]) if "blocks" in tables else gap.seqnos
+        seqnos, again = (
+            range(max(run.start, self._start), run.stop) for run in (gap.seqnos, again)
+        )
+        reason = (
+            f"the transactions of account {gap.account} do not follow one another: the one with "
+            f"lt {gap.lt} is missing, or has another hash"
+        )
+        return _Fault(reason, seqnos, again)
 
     def _close(self, tips: Tips) -> None:
         """See that the chain of every shard ends where it should.
@@ -392,10 +410,20 @@ class _Origin:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Why something is missing, and the masterchain blocks that may lack it."""
+    """Why something is missing.
+
+    Attributes
+    ----------
+    seqnos
+        The masterchain blocks that may lack it.
+    again
+        For a gap between transactions, those of them to fetch again; None is all. None of `seqnos`
+        can be proven without the others then: each would look whole by itself.
+    """
 
     reason: str
     seqnos: range
+    again: range | None = None
 
 
 def _rows_of(tables: Tables, seqnos: tuple[range, ...]) -> Tables:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from tonframes.errors import DecodeError, shorten
 from tonframes.fetch.intervals import Interval, cut, rest
-from tonframes.fetch.proof import Shard, prefix_of
+from tonframes.fetch.proof import Shard, lack, prefix_of
 from tonframes.store import within
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import concat
@@ -34,7 +34,7 @@ MANY = 250
 
 @dataclass(slots=True)
 class RowPage:
-    """A page of transactions.
+    """A page of transactions. One whose messages did not all come counts as one that did not come.
 
     Attributes
     ----------
@@ -72,16 +72,32 @@ def reading(start: int, end: int) -> Callable[[bytes], RowPage]:
                 path = f"$.transactions[{i}].lt"
                 raise DecodeError(path, f"{start} to {end}, as asked", shorten(row.lt))
         pages.check_doubles([page])
-        tables = pages.blocks_tables([page]) if len(rows) >= MANY else None
+        whole = [row for row in rows if not lack(row)]
+        tables = None
+        if len(rows) >= MANY or len(whole) < len(rows):
+            tables = _only(pages.blocks_tables([page]), whole)
         kept = page if tables is None else None
         seqnos = [row.mc_block_seqno for row in rows]
         run = range(min(seqnos), max(seqnos) + 1) if seqnos else range(0)
-        return RowPage(len(rows), kept, tables, _by_block(rows), run)
+        return RowPage(len(rows), kept, tables, by_block(whole), run)
 
     return parse
 
 
-def _by_block(rows: Sequence[Any]) -> dict[Key, list[str]]:
+def _only(tables: Tables, rows: Sequence[Any]) -> Tables:
+    """Return tables with these transactions only."""
+    if len(rows) == len(tables["transactions"]):
+        return tables
+    hashes = pa.array([row.hash for row in rows], pa.string())
+    kept = {
+        name: tables[name].filter(pc.is_in(tables[name][column], value_set=hashes))
+        for name, column in (("transactions", "hash"), ("messages", "tx_hash"))
+    }
+    return tables | kept
+
+
+def by_block(rows: Iterable[Any]) -> dict[Key, list[str]]:
+    """Return the hashes of transactions by their blocks."""
     hashes: dict[tuple[int, str, int], list[str]] = defaultdict(list)
     for row in rows:
         ref = row.block_ref
@@ -352,6 +368,32 @@ def tables_of(read: Sequence[RowPage], run: range, asked: range) -> Tables:
         part["address_book"] = _entries(page.tables, page.seqnos, asked)
         parts.append(part)
     return concat(parts)
+
+
+def check_counts(transactions: pa.Table, blocks: Iterable[Header]) -> None:
+    """Raise `DecodeError` unless the transactions are those that blocks count, block by block."""
+    names = ["mc_block_seqno", "block_workchain", "block_shard", "block_seqno"]
+    groups = transactions.group_by(names).aggregate([([], "count_all")])
+    came = {
+        (mc_seqno, workchain, shard % 2**64, seqno): count
+        for mc_seqno, workchain, shard, seqno, count in zip(
+            *(groups[name].to_pylist() for name in (*names, "count_all")), strict=True
+        )
+    }
+    counted = {
+        (header.mc_seqno, *header.link.shard, header.link.seqno): header.link.transactions
+        for header in blocks
+        if header.link.transactions
+    }
+    for block in sorted(came.keys() | counted.keys()):
+        if came.get(block) != counted.get(block):
+            mc_seqno, workchain, prefix, seqno = block
+            raise DecodeError(
+                "$.transactions",
+                f"{counted.get(block, 0)} of block ({workchain}, {prefix:016X}, {seqno}) in "
+                f"masterchain block {mc_seqno}",
+                f"{came.get(block, 0)}",
+            )
 
 
 def _check_same(parts: Sequence[Tables], part: Tables, hashes: pa.Array) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
 from tonframes.errors import DecodeError, MissingError, RequestError, shorten
+from tonframes.fetch.block import wait_until_there
 from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proof import MASTERCHAIN
 from tonframes.fetch.resolve import ClientOption, resolve_client
@@ -38,6 +40,8 @@ def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
         The moment has no time zone, cannot be read, or is in the future.
     RequestError
         The service does not answer, or its first masterchain block is later.
+    IncompleteError
+        The service lacks a masterchain block whose time is needed, though it has later ones.
     MissingError
         The client is "offline".
 
@@ -98,6 +102,9 @@ def _read(text: str, client: Client | None) -> range:
         return range(seqno, seqno + 1)
     if not start or not stop:
         raise ValueError(f"expected 100:150, 100, or 2026-05-28/2026-05-29, not {text!r}")
+    are_moments = not (start.isdecimal() or stop.isdecimal())
+    if are_moments and parse_moment(start, "seqnos") >= parse_moment(stop, "seqnos"):
+        raise ValueError(f"{text!r} is empty: it ends before it starts")
     seqnos = range(resolve_seqno(start, client), resolve_seqno(stop, client))
     if not seqnos:
         raise ValueError(
@@ -151,4 +158,4 @@ def _time_of(client: Client, seqno: int) -> int:
                 return int(row.now)
         raise DecodeError("$", f"the time of masterchain block {seqno}", "no time")
 
-    return client.masterchain_block_shards(seqno, parse)
+    return wait_until_there(client, seqno, partial(client.masterchain_block_shards, seqno, parse))

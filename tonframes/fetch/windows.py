@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
@@ -24,8 +25,9 @@ from tonframes.errors import DecodeError, RequestError
 from tonframes.fetch import headers, rows
 from tonframes.fetch.block import fetch_state, wait_before
 from tonframes.fetch.crew import Crew
-from tonframes.fetch.network import info_as_of
+from tonframes.fetch.network import last_shown
 from tonframes.fetch.proving import Stretch
+from tonframes.fetch.shown import shown
 from tonframes.seqnos import SPAN
 from tonframes.store import within
 
@@ -111,7 +113,7 @@ def find_ends(client: Client, run: range) -> Ends | None:
         before = _state(client, run.start - 1)
         after = None if before is None else _state(client, run.stop - 1)
         if before is not None and after is None:
-            last = info_as_of(client, run.stop - 1).last.seqno
+            last = last_shown(client, run.stop - 1)
             run = range(run.start, min(run.stop, last + 1))
             after = _state(client, run.stop - 1) if run else None
     except UnknownOperationError:
@@ -142,6 +144,8 @@ def _first_time(client: Client, seqno: int) -> int | None:
     """Return the second of the oldest block that a masterchain block commits."""
     try:
         page = client.masterchain_block_shards(seqno, headers.reading(0, 2**63))
+    except DecodeError:
+        return None
     except RequestError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             raise
@@ -184,8 +188,12 @@ class _Windows:
                 self._blocks.rows, self._transactions.pages = [], []
             if not found:
                 break
-            blocks, pages = list(headers.decoded(read[0])), list(rows.decoded(read[1]))
-            yield self._stretch(found, blocks, pages)
+            try:
+                blocks, pages = list(headers.decoded(read[0])), list(rows.decoded(read[1]))
+                stretch = self._stretch(found, blocks, pages)
+            except DecodeError:  # pages contradict one another, or the counts of the blocks
+                return
+            yield stretch
             with self._changed:
                 self._blocks.rows += blocks
                 self._transactions.pages += pages
@@ -232,11 +240,14 @@ class _Windows:
         blocks: Sequence[BlockRows],
         pages: Sequence[RowPage],
     ) -> Stretch:
+        by_mc = self._blocks.by_mc
         tables = rows.tables_of(pages, seqnos, self._run)
+        rows.check_counts(
+            tables["transactions"], (header for seqno in seqnos for header in by_mc[seqno])
+        )
         tables["blocks"] = pa.concat_tables(
             [within(part.table, [seqnos]) for part in blocks if part.table is not None]
         )
-        by_mc = self._blocks.by_mc
         links = {seqno: [header.link for header in by_mc[seqno]] for seqno in seqnos}
         return Stretch(
             seqnos,
@@ -323,7 +334,9 @@ class _Windows:
             # The service does not answer as it should; asked in another way it may.
             self._end(None)
         except RequestError as error:
-            self._end(error if error.retryable else None)
+            # No window is absent: a 404 is of an interrupted query, or of a gateway.
+            passing = error.retryable and error.status != HTTPStatus.NOT_FOUND
+            self._end(error if passing else None)
         except BaseException as error:  # noqa: BLE001 - raised where the blocks are taken
             self._end(error)
         with self._changed:
@@ -339,8 +352,8 @@ class _Windows:
             self._error = self._error or error
 
     def _decoding(self, parse: Callable[[bytes], P]) -> Callable[[bytes], P]:
-        """Return a function that decodes in the thread for it."""
-        return lambda content: self._decoder.submit(parse, content).result()
+        """Return a function that decodes in the thread for it, in the context of its caller."""
+        return lambda content: self._decoder.submit(copy_context().run, parse, content).result()
 
     def _read_blocks(self, part: Slice) -> None:
         """Read a page of a slice."""
@@ -358,6 +371,8 @@ class _Windows:
             if following == first:
                 came += _rest_of_second(client, first, page, 0, LAST_LT)
                 following += 1
+        if page.headers:
+            shown(client).note_blocks(blocks=True)
         with self._changed:
             self._blocks.take(part, came, following, limit)
             part.busy = False

@@ -10,7 +10,7 @@ import pandas as pd
 
 from tonframes.analysis import intake, names
 from tonframes.analysis.units import to_ton, unit_of
-from tonframes.display import inert
+from tonframes.inert import inert
 from tonframes.network.contracts import code_name
 from tonframes.plots.frames import to_pandas
 from tonframes.wire.schema import ADDRESS_BOOK

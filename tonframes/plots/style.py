@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from tonframes.analysis.periods import PERIODS
-from tonframes.display import inert
 from tonframes.errors import shorten
+from tonframes.inert import inert
 from tonframes.plots import labels
 
 if TYPE_CHECKING:

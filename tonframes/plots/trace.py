@@ -51,7 +51,8 @@ def plot_trace(
     Parameters
     ----------
     messages
-        A frame of any engine, or a `Blocks`. `TRACE` names the columns.
+        A frame of any engine, or a `Blocks`. `tonframes.plots.trace.TRACE`
+        names the columns.
     trace_id
         Which trace to draw.
     top
@@ -69,6 +70,11 @@ def plot_trace(
     of the message that caused it, which is above and to the left. The higher the value, the
     thicker the line; at the right is the value in TON.
 
+    Raises
+    ------
+    ValueError
+        There are no messages of this trace.
+
     Examples
     --------
     >>> from matplotlib.figure import Figure
@@ -84,15 +90,15 @@ def plot_trace(
     needs = dict.fromkeys([*TRACE, *operations.read_of(messages, "plot_trace")])
     every = intake.take(messages, "plot_trace", MESSAGES, needs)
     trace = engines.by_row(every.filter(nw.col("trace_id") == trace_id), operations.to_messages)
-    rows = rows_of(join_ends(frames.to_pandas(trace.to_native())), top)
+    frame = frames.to_pandas(trace.to_native())
+    if frame.empty:
+        raise ValueError(f"plot_trace: no message is of the trace {shorten(trace_id)}")
+    rows = rows_of(join_ends(frame), top)
     accounts = {row.account for row in rows if row.account}
     known = labels.address_labels(accounts, "plot_trace", address_book)
     ax = style.axes(ax)
     title = f"Trace {labels.shortened(trace_id, 11)}"
     style.set_labels(ax, title=title, x="messages after the first", y="account · operation")
-    if not rows:
-        style.set_empty(ax, "no messages")
-        return ax
     _draw_tree(ax, rows)
     style.set_rows(ax, [_label(row, known) for row in rows])
     values = ["" if row.value is None else labels.short(to_ton(row.value)) for row in rows]

@@ -17,9 +17,15 @@
 A transaction may be in `transactions` and in `account_transactions`, in each of them once.
 
 There is no manifest: names and footers are the truth. Files of one folder never overlap and never
-cross a multiple of `SPAN`, so a folder is one data set without doubled rows. A file is written
-under a name that data sets ignore, flushed to the disk and renamed. The transactions file of a
+cross a multiple of `SPAN`, so a folder is one data set without doubled rows. If a copy of another
+store makes them overlap, equal rows are read once and the next writer sets the doubled files
+aside; different rows are refused. A file is written under a name that data sets ignore, flushed to
+the disk and renamed. The transactions file of a
 range comes last: with it the range is held. It is the first to go when a range is set aside.
+
+Damage: a file has a seal of all its bytes and one of its footer (`tonframes.sealed`). The footer is
+verified each time a file is opened, and a page when it is read. No file with a valid footer is
+deleted unless others have its rows: it is set aside.
 
 Versions: each file says in its footer which version of the schema its columns have, and
 `network.json` says the newest of them. A newer tonframes reads and extends an older store, whose
@@ -32,16 +38,22 @@ The modules, from what users call down to bytes::
     history_views Transactions that read a store when they are asked for
     views         Blocks and Accounts that read a store when they are asked for
     upgrade       files of older versions are rewritten
+    verify        all bytes of a store are verified
     ingest        JSON that somebody saved becomes rows that are not proven
     unproven      views of ingested rows together with rows that are held
     written       folders that `Blocks.write` has written, read again
     ingested      the folder of ingested rows
-    store         writing: more is committed, damaged files leave
+    store         accounts and histories are committed, damaged files leave
+    ranges        ranges of masterchain seqnos are committed, merged, and put in order
+    writer        writing: the lock, network.json, single files, what is left over
     histories     transactions of accounts: which spans are held, and their rows
     reader        reading: which seqnos and snapshots are held, and their rows
     damage        files that are no longer what was written: found, and set aside
     merging       small files of histories are merged
-    files         one file: its footer with seal and digest, its pages with their checksums
+    overlaps      rows that two files have are read once, or refused
+    folders       folders that are away are noticed
+    identity      which network a store is of
+    files         one file: what it must hold, and what its footer says
     locks         one writer at a time
     digest        a hash of the rows of a table; the rows of some seqnos
     spans         consecutive transactions of an account
@@ -58,7 +70,8 @@ from tonframes.store.reader import NETWORKS
 from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
-from tonframes.store.views import HeldRows, blocks_of, read_accounts, read_blocks
+from tonframes.store.verify import verify_store
+from tonframes.store.views import HeldRows, blocks_of, open_blocks, read_accounts, read_blocks
 
 __all__ = [
     "COLUMNS",
@@ -81,6 +94,7 @@ __all__ = [
     "ingest",
     "joined_spans",
     "new_rows",
+    "open_blocks",
     "read_accounts",
     "read_blocks",
     "read_transactions",
@@ -88,5 +102,6 @@ __all__ = [
     "subtract",
     "transactions_in",
     "upgrade_store",
+    "verify_store",
     "within",
 ]

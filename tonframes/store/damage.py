@@ -23,6 +23,10 @@ THREADS = 2
 #: Seconds. A file that was changed later than this may change again and keep its time.
 _FRESH = 2.0
 
+#: Seconds. A file without those that are written with it may be a part of a copy under way, or the
+#: others may be about to appear. After this time it is set aside.
+ORPHANED = 3600.0
+
 #: What a file system says of a file, and the network that it must be of.
 _Stamp = tuple[int, int, int, str | None]
 #: Files that this process has read wholly and found good.
@@ -62,15 +66,27 @@ def find_fault(file: HeldFile) -> Damaged | None:
     return None
 
 
-def find_damaged(files: Sequence[HeldFile]) -> list[HeldFile]:
+def find_damaged(files: Sequence[HeldFile]) -> list[tuple[HeldFile, Damaged]]:
     """List the files that have a fault, looking at a few at a time."""
     pool = ThreadPoolExecutor(THREADS)
     try:
         faults = pool.map(find_fault, files)
-        return [file for file, fault in zip(files, faults, strict=True) if fault]
+        return [(file, fault) for file, fault in zip(files, faults, strict=True) if fault]
     finally:
         # After Ctrl-C this waits for the files that are being read, not for all.
         pool.shutdown(cancel_futures=True)
+
+
+def check_whole(files: Sequence[HeldFile]) -> None:
+    """Read every byte of files, and raise `Damaged` for the first one that has a fault."""
+    for _, fault in find_damaged(files):
+        raise fault
+
+
+def is_old(file: Path) -> bool:
+    """Return whether a file has been in its folder for long, whatever its own times say."""
+    status = file.stat()
+    return time.time() - max(status.st_mtime, status.st_ctime) > ORPHANED
 
 
 def set_aside(store: Path, files: Iterable[Path]) -> dict[Path, Path]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from tonframes.seqnos import joined
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,14 +56,13 @@ def _characters(texts: pa.StringArray) -> memoryview:
     return memoryview(characters)[first:last]
 
 
-def inside(rows: pa.Table, seqnos: Sequence[range]) -> pa.ChunkedArray:
+def inside(rows: pa.Table, seqnos: Sequence[range]) -> pa.Array:
     """Return whether the mc_block_seqno of each row lies in one of the ranges."""
-    column = rows["mc_block_seqno"]
-    mask = pa.chunked_array([pa.repeat(pa.scalar(False), len(rows))])
-    for run in seqnos:
-        between = pc.and_(pc.greater_equal(column, run.start), pc.less(column, run.stop))
-        mask = pc.or_(mask, pc.fill_null(between, False))
-    return mask
+    edges = [edge for run in joined(seqnos) for edge in (run.start, run.stop)]
+    numbers = rows["mc_block_seqno"].fill_null(-1).to_numpy()
+    # A number lies in a range if it has passed more starts than stops.
+    passed = np.searchsorted(np.array(edges, np.int64), numbers, side="right")
+    return pa.array(passed % 2 == 1)
 
 
 def within(rows: pa.Table, seqnos: Sequence[range]) -> pa.Table:

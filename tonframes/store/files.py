@@ -1,26 +1,17 @@
-"""One file of a store: written whole or not at all, read with its checksums.
-
-Two checksums guard a file. Each page has its own, and every read verifies those of the pages that
-it needs: without them nearly half of all single flipped bits read back as wrong numbers, without
-an error. The footer has a seal, which is a hash of all bytes of the file with the seal itself as
-zeros. Checking it takes a tenth of the time of decoding.
-"""
+"""One file of a store: written whole or not at all, read with its checksums; see `sealed`."""
 
 from __future__ import annotations
 
-import json
-import os
-import re
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from hashlib import blake2b
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from tonframes.atomic import replacing, temporary
+from tonframes import sealed
+from tonframes.atomic import replacing
 from tonframes.errors import StoreError, shorten
+from tonframes.sealed import Opened, SealError
 from tonframes.wire import schema, versions
 
 if TYPE_CHECKING:
@@ -35,14 +26,6 @@ if TYPE_CHECKING:
 HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
 #: All folders with tables.
 FOLDERS = (*schema.TABLES, *HISTORY_FOLDERS)
-
-_KEY = b"tonframes"
-_UNSEALED = "0" * 64
-_SEAL = re.compile(rb'"seal": "([0-9a-f]{64})"')
-#: Bytes that are read and hashed at once.
-_SLICE = 2**20
-#: A Parquet file ends with the length of its metadata and this.
-_MAGIC, _END = b"PAR1", 8
 
 
 def table_of(folder: str) -> Table:
@@ -78,7 +61,6 @@ class Footer:
     service: str | None
     rows: int
     digest: str
-    seal: str = _UNSEALED
     start: int | None = None
     stop: int | None = None
     proof: str | None = None
@@ -101,11 +83,11 @@ class HeldFile:
         return HeldFile(path, table_of(folder), self.network, self.run)
 
     def read(self, columns: Sequence[str]) -> pa.Table:
-        """Read columns of the present schema; the pages that they need are verified."""
-        with reading(self.path), self._open() as parquet:
-            footer = self._checked(parquet)
+        """Read columns of the present schema; the footer and the pages are verified."""
+        with reading(self.path), sealed.opened(self.path) as opened:
+            footer = self._checked(opened)
             needed = versions.needed(self.table, footer.schema, columns)
-            rows = parquet.read(needed)
+            rows = opened.parquet().read(needed)
         self._check_columns(rows.schema, needed)
         if len(rows) != footer.rows:
             raise Damaged(self.path, f"has {len(rows)} rows of {footer.rows}")
@@ -113,13 +95,14 @@ class HeldFile:
 
     def footer(self) -> Footer:
         """Read what the file says of itself."""
-        with reading(self.path), self._open() as parquet:
-            return self._checked(parquet)
+        with reading(self.path), sealed.opened(self.path) as opened:
+            return self._checked(opened)
 
     def times(self) -> tuple[Footer, tuple[datetime, ...]]:
         """Read the footer, and the first and the last `block_time` in the file's statistics."""
-        with reading(self.path), self._open() as parquet:
-            footer = self._checked(parquet)
+        with reading(self.path), sealed.opened(self.path) as opened:
+            footer = self._checked(opened)
+            parquet = opened.parquet()
             place = parquet.schema_arrow.get_field_index("block_time")
             metadata = parquet.metadata
             groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
@@ -132,33 +115,35 @@ class HeldFile:
         with reading(self.path):
             return self.path.stat().st_size
 
+    def stamp(self) -> tuple[int, ...]:
+        """Return what the file system says of the file; it is another one if this changes."""
+        with reading(self.path):
+            status = self.path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns
+
     def check(self) -> Footer:
         """Read every byte, and raise `Damaged` unless they are those that were written."""
-        with reading(self.path):
-            sealed = _is_sealed(self.path)
-            if sealed is False:
-                raise Damaged(self.path, "does not have the checksum that it was written with")
-            with self._open() as parquet:
-                footer = self._checked(parquet)
-                columns = versions.columns_of(self.table, footer.schema)
-                self._check_columns(parquet.schema_arrow, [column.name for column in columns])
-                rows = parquet.metadata.num_rows
+        with reading(self.path), sealed.opened(self.path, whole=True) as opened:
+            footer = self._checked(opened)
+            parquet = opened.parquet()
+            columns = versions.columns_of(self.table, footer.schema)
+            self._check_columns(parquet.schema_arrow, [column.name for column in columns])
+            rows = parquet.metadata.num_rows
         if rows != footer.rows:
             raise Damaged(self.path, f"has {rows} rows of {footer.rows}")
-        if sealed is None:
-            raise Damaged(self.path, "has no checksum")
         return footer
 
-    def _open(self) -> pq.ParquetFile:
-        return pq.ParquetFile(self.path, page_checksum_verification=True)
-
-    def _checked(self, parquet: pq.ParquetFile) -> Footer:
-        said = _metadata(self.path, parquet)
+    def _checked(self, opened: Opened) -> Footer:
+        said = opened.about
+        if said is None:
+            raise Damaged(self.path, "was not written by tonframes")
         # Before all else: a later version may say the rest in another way.
         version = said.get("schema")
         if type(version) is not int or version < 1:
             raise Damaged(self.path, "does not say the version of its columns")
         refuse_newer(self.path, version)
+        if not opened.sealed:
+            raise Damaged(self.path, "has no checksum")
         try:
             footer = Footer(**{f.name: said[f.name] for f in fields(Footer) if f.name in said})
             unknown = set(footer.tables).difference(FOLDERS)
@@ -192,87 +177,34 @@ def refuse_newer(path: Path, version: int) -> None:
         )
 
 
-def _metadata(file: Path, parquet: pq.ParquetFile) -> dict[str, Any]:
-    try:
-        said = json.loads((parquet.metadata.metadata or {})[_KEY])
-    except (KeyError, ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict):
-        raise Damaged(file, "was not written by tonframes")
-    return said
-
-
 def write(file: Path, table: Table, rows: pa.Table, footer: Footer) -> None:
     """Write rows whole or not at all, sealed."""
-    sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(
-        sink, table.schema, compression="zstd", write_page_checksum=True
-    ) as writer:
-        writer.write_table(rows)
-        writer.add_key_value_metadata(
-            {_KEY: json.dumps(asdict(footer) | {"seal": _UNSEALED}).encode()}
-        )
-    content = bytearray(sink.getvalue())
-    # The last one: chain data may quote a seal in the statistics, which come before the metadata.
-    *_, blank = _SEAL.finditer(content)
-    start, stop = blank.span(1)
-    content[start:stop] = blake2b(content, digest_size=32).hexdigest().encode()
-    replace(file, content)
+    replace(file, sealed.content(table.schema, rows, asdict(footer)))
 
 
-def _is_sealed(file: Path) -> bool | None:
-    """Return whether the seal is that of the file's bytes; None if the file has no seal."""
-    with file.open("rb") as source:
-        size = os.fstat(source.fileno()).st_size
-        source.seek(max(0, size - _END))
-        end = source.read()
-        start = size - _END - int.from_bytes(end[:4], "little")
-        if end[4:] != _MAGIC or start < len(_MAGIC):
-            raise Damaged(file, "is no Parquet file, or only a part of one")
-        source.seek(start)
-        tail = bytearray(source.read())
-        seals = list(_SEAL.finditer(tail))
-        if not seals:
-            return None
-        seal = seals[-1].group(1).decode()
-        first, last = seals[-1].span(1)
-        tail[first:last] = _UNSEALED.encode()
-        source.seek(0)
-        hashed = blake2b(digest_size=32)
-        while start > 0:
-            part = source.read(min(start, _SLICE))
-            if not part:
-                raise Damaged(file, "was cut while it was read")
-            hashed.update(part)
-            start -= len(part)
-    hashed.update(tail)
-    return hashed.hexdigest() == seal
-
-
-def replace(file: Path, content: bytes | bytearray) -> None:
+def replace(file: Path, pieces: Sequence[bytes | memoryview]) -> None:
     """Write a file whole or not at all, and wait until it is on the disk."""
     try:
         with replacing(file) as sink:
-            sink.write(content)
+            for piece in pieces:
+                sink.write(piece)
     except OSError as error:
+        size = sum(map(len, pieces))
         raise StoreError(
-            f"cannot write {file} ({len(content):,} bytes): {error.strerror or error}; what was "
+            f"cannot write {file} ({size:,} bytes): {error.strerror or error}; what was "
             "committed before is kept",
             path=file,
         ) from error
 
 
-def probe(folder: Path, size: int) -> None:
-    """Write as many bytes into a folder, wait until they are on the disk, and remove them."""
-    trial = temporary(folder / "trial")
-    with writing(folder):
-        try:
-            with trial.open("xb") as sink:
-                sink.write(bytes(size))
-                sink.flush()
-                os.fsync(sink.fileno())
-        finally:
-            trial.unlink(missing_ok=True)
+#: How errors of Parquet that hide a failed allocation of C++, zstd or Thrift describe it.
+_OUT_OF_MEMORY = ("bad_alloc", "Allocation error", "malloc of size", "not enough memory")
+
+
+def _no_memory(file: Path) -> MemoryError:
+    return MemoryError(
+        f"memory ran out while {file} was read: read fewer columns or masterchain seqnos at once"
+    )
 
 
 @contextmanager
@@ -280,15 +212,22 @@ def reading(file: Path) -> Iterator[None]:
     """Turn failures to read a file into errors that name it.
 
     An error with a number comes from the system, and the file may be good. Parquet's own errors
-    have no number.
+    have no number. When memory runs out, `MemoryError` is raised, because this is not the file's
+    fault.
     """
     try:
         yield
+    except MemoryError as error:
+        raise _no_memory(file) from error
     except FileNotFoundError:
         raise Damaged(file, "is gone") from None
+    except SealError as error:
+        raise Damaged(file, str(error)) from None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         if getattr(error, "errno", None) is not None:
             raise StoreError(f"{file} cannot be read: {error}", path=file) from error
+        if any(sign in str(error) for sign in _OUT_OF_MEMORY):
+            raise _no_memory(file) from error
         raise Damaged(file, f"cannot be read ({shorten(str(error))})") from error
 
 

@@ -22,6 +22,7 @@ import pyarrow.compute as pc
 
 from tonframes.store.files import HISTORY_FOLDERS, Damaged
 from tonframes.store.merging import reading_again, replaced_files, rows_of
+from tonframes.store.overlaps import once
 from tonframes.store.spans import Span, joined_spans, new_rows, spans_of
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
     from tonframes.wire.tables import Tables
 
 _SPAN = [field.name for field in fields(Span)]
+#: What tells rows apart.
+_KEYS = {"transactions": ("account", "lt"), "messages": ("tx_hash", "direction", "position")}
 _ORDER = ["hash", "lt", "now", "account", "mc_block_seqno"]
 
 
@@ -98,7 +101,10 @@ def read_history(
         if "messages" in wanted:
             messages = file.beside("account_messages").read(wanted["messages"])
             parts["messages"].append(_messages_of(messages, rows))
-    tables = in_order({name: pa.concat_tables(tables) for name, tables in parts.items()})
+    # After `cp -r` of another store two files may have the same transaction.
+    tables = in_order(
+        {name: once(pa.concat_tables(p), _KEYS[name], reader.path) for name, p in parts.items()}
+    )
     return {name: tables[name].select(list(chosen)) for name, chosen in columns.items()}
 
 
@@ -118,10 +124,12 @@ def fresh_rows(
 def merged_rows(files: Sequence[HeldFile]) -> Tables:
     """Return the rows of several commits as those of one, by folder."""
     rows = {folder: rows_of(files, folder) for folder in HISTORY_FOLDERS}
-    transactions = rows["account_transactions"].sort_by(
+    store = files[0].path.parent.parent
+    transactions = once(rows["account_transactions"], _KEYS["transactions"], store).sort_by(
         [("account", "ascending"), ("lt", "ascending")]
     )
-    return _folders(transactions, rows["account_messages"], _spans(rows["histories"]))
+    messages = once(rows["account_messages"], _KEYS["messages"], store)
+    return _folders(transactions, messages, _spans(rows["histories"]))
 
 
 def _folders(transactions: pa.Table, messages: pa.Table, spans: Spans) -> Tables:

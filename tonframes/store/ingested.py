@@ -25,8 +25,11 @@ from tonframes.errors import DecodeError, StoreError, shorten
 from tonframes.seqnos import ranges
 from tonframes.store.digest import digest, inside
 from tonframes.store.files import Damaged
-from tonframes.store.reader import MOMENT, NETWORK
+from tonframes.store.identity import NETWORK
+from tonframes.store.overlaps import once
+from tonframes.store.reader import MOMENT
 from tonframes.store.store import Store
+from tonframes.store.writer import all_or_none
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order, latest
 
@@ -43,6 +46,8 @@ UNPROVEN = "unproven"
 
 #: What tells rows apart, where it is not the whole row.
 _KEYS = {"transactions": ("hash",), "blocks": ("workchain", "shard", "seqno")}
+_TOGETHER = ("messages", "transactions")
+_MESSAGE = ("tx_hash", "direction", "position")
 
 
 class Ingested(Store):
@@ -56,8 +61,8 @@ class Ingested(Store):
         return (self.path / NETWORK).exists()
 
     def total(self, name: str) -> int:
-        """Count the rows of a table."""
-        return sum(file.footer().rows for file in self.held_snapshots(name))
+        """Count the transactions or blocks."""
+        return len(self._all(name, *_KEYS[name]))
 
     def rows(self, name: str, *, without: Sequence[range] = ()) -> pa.Table:
         """Read the rows of a table.
@@ -118,8 +123,10 @@ class Ingested(Store):
                     self._put(name, rows, f"{moment}-{digest(rows)[:8]}")
             if len(rows := new.get("transactions", ())):
                 stem = f"{moment}-{digest(rows)[:8]}"
-                self._put("messages", new["messages"], stem)
-                self._put("transactions", rows, stem, tables=["messages", "transactions"])
+                with all_or_none() as written:
+                    written += [self.path / t / f"{stem}.parquet" for t in _TOGETHER]
+                    self._put("messages", new["messages"], stem)
+                    self._put("transactions", rows, stem, tables=_TOGETHER)
         return {name: len(rows) for name, rows in new.items() if len(rows)}
 
     def set_damaged_aside(self) -> None:
@@ -149,7 +156,10 @@ class Ingested(Store):
                     "what is damaged",
                     path=file.path,
                 ) from None
-        return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
+        rows = pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
+        # After `cp -r` of another store two files may have the same row.
+        key = _MESSAGE if name == "messages" else _KEYS.get(name, ())
+        return once(rows, key, self.path) if key and set(key) <= set(chosen) else rows
 
     def _new(self, table: Table, rows: pa.Table) -> pa.Table:
         """Return the rows that are not there yet, each once."""
@@ -184,10 +194,10 @@ class Ingested(Store):
 
     def _sweep(self) -> None:
         self._sweep_temporary()
-        committed = {file.path.name for file in self.held_snapshots("transactions")}
-        for file in self.held_snapshots("messages"):
-            if file.path.name not in committed:
-                file.path.unlink(missing_ok=True)
+        self._sweep_orphans(["messages"], "transactions")
+
+    def check_folders(self) -> None:
+        """Raise no error: the ingested tables were not written together."""
 
 
 def _tuples(rows: pa.Table) -> list[tuple[object, ...]]:

@@ -59,6 +59,10 @@ def locked(folder: Path) -> Iterator[None]:
             f"cannot lock the store {folder}: {getattr(error, 'strerror', None) or error}{hint}",
             path=folder,
         ) from error
+    except BaseException:
+        # Ctrl-C may come after the lock was taken: this process would wait for itself.
+        lock.release(force=True)
+        raise
     try:
         # Only for the message to those who wait: the lock is held without it.
         with suppress(OSError):

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import pyarrow as pa
@@ -20,7 +21,6 @@ from tonframes.store.files import HISTORY_FOLDERS, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
     from tonframes.store.files import HeldFile
 
@@ -45,7 +45,7 @@ class Merge:
     def note(self, store: Path) -> None:
         """Write the note; from now on the merge goes on even if the process is killed."""
         content = json.dumps({"new": self.new, "old": list(self.old)}).encode()
-        replace(store / NOTE, content)
+        replace(store / NOTE, [content])
 
     def finish(self, store: Path) -> None:
         """Remove the old files if the new ones are there, and the note."""
@@ -86,9 +86,14 @@ def unfinished(store: Path) -> Merge | None:
     """Return the merge that is under way, or was interrupted."""
     try:
         noted = json.loads((store / NOTE).read_bytes())
+        merge = Merge(str(noted["new"]), [str(name) for name in noted["old"]])
     except FileNotFoundError:
         return None
-    return Merge(noted["new"], noted["old"])
+    except (ValueError, KeyError, TypeError):
+        # Damaged: both the old files and the new one stay, and each row is read once.
+        return None
+    # A name that leads out of the folder was not written by tonframes.
+    return merge if all(name == Path(name).name for name in (merge.new, *merge.old)) else None
 
 
 def replaced_files(store: Path) -> frozenset[str]:

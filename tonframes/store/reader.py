@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
-from dataclasses import dataclass
-from datetime import UTC, datetime
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -13,17 +13,21 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.errors import MissingError, StoreError, shorten
-from tonframes.seqnos import SPAN, joined, meeting, spell, subtract
+from tonframes.errors import MissingError, StoreError, shorten, warn
+from tonframes.seqnos import SPAN, common, joined, meeting, spell, subtract
 from tonframes.store.digest import within
-from tonframes.store.files import FOLDERS, Damaged, Footer, HeldFile, refuse_newer, table_of
+from tonframes.store.files import FOLDERS, Damaged, Footer, HeldFile, table_of
+from tonframes.store.folders import check_folders
+from tonframes.store.identity import read_info
+from tonframes.store.overlaps import check_equal, disjoint
 from tonframes.wire import schema
-from tonframes.wire.tables import latest
+from tonframes.wire.tables import latest, latest_states
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from os import PathLike
 
+    from tonframes.store.identity import StoreInfo
     from tonframes.wire.record import Table
 
 #: How the time of a snapshot is written in the names of its files.
@@ -31,6 +35,7 @@ MOMENT = "%Y%m%dT%H%M%S.%fZ"
 
 _RANGE = re.compile(r"([0-9]{11})-([0-9]{11})\.parquet")
 _SNAPSHOT = re.compile(r"([0-9]{8}T[0-9]{6}\.[0-9]{6}Z)-[0-9a-f]{8}\.parquet")
+_ANY = re.compile(f"{_RANGE.pattern}|{_SNAPSHOT.pattern}")
 _LATEST = "9"
 
 #: The folder of files that are about to take the places of smaller ones; see `Store.merge`.
@@ -38,12 +43,16 @@ MERGING = "merging"
 #: How often a folder is listed that changes meanwhile, or read of which files go meanwhile.
 _LISTINGS = 20
 
-#: The file in which a store says of which network it is.
-NETWORK = "network.json"
+#: How much later than this computer's clock the time of a snapshot may be.
+_SKEW = timedelta(minutes=5)
 
 #: Names of networks, by the `global_id` of their blocks.
 NETWORKS = {-239: "mainnet", -3: "testnet"}
 
+#: Threads that read files: pyarrow reads without the lock of the interpreter.
+_THREADS = 4
+#: Bytes of snapshots that are read before the rows that are out of date are dropped.
+_BATCH = 1 << 24
 
 F = TypeVar("F", bound="Callable[..., Any]")
 
@@ -65,20 +74,11 @@ def _again(read: F) -> F:
     return cast("F", patient)
 
 
-@dataclass(frozen=True, slots=True)
-class StoreInfo:
-    """What a store says of itself: `schema` is the newest version that its files may have."""
-
-    network: str
-    service: str
-    schema: int
-
-
 class Reader:
     """A folder of Parquet files that belong to one network, to be read."""
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = Path(path).expanduser()
+        self.path = _checked_path(path)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
@@ -96,50 +96,67 @@ class Reader:
         return info.service if info else None
 
     def info(self) -> StoreInfo | None:
-        """Read what the store says of itself in `network.json`; None before it is claimed.
+        """Read what the store says of itself; None before it is claimed.
 
         Raises
         ------
         StoreError
-            The file cannot be read, or a newer tonframes has written to the store.
+            It cannot be read, or a newer tonframes has written to the store.
+
+        Warns
+        -----
+        TonframesWarning
+            `network.json` is damaged, and was read from the footers of the files.
         """
-        file = self.path / NETWORK
-        try:
-            said = json.loads(file.read_bytes())
-            network, service, version = said["network"], said["service"], int(said["schema"])
-        except FileNotFoundError:
-            return None
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise StoreError(
-                f"{file} does not say which network the store is of ({type(error).__name__}: "
-                f"{shorten(str(error))}): it is no store of tonframes, or the file is damaged",
-                path=file,
-            ) from None
-        refuse_newer(self.path, version)
-        return StoreInfo(str(network), str(service), version)
+        return read_info(self.path)
 
     def check(self) -> None:
-        """Raise `StoreError` unless there is a store."""
+        """Raise `StoreError` unless there is a store, with all of its folders that have files."""
         if self.network is None:
             raise StoreError(
                 f"there is no store at {self.path}: fetch_blocks(..., store={str(self.path)!r}) "
                 "makes one",
                 path=self.path,
             )
+        self.check_folders()
+
+    def check_folders(self) -> None:
+        """Raise `StoreError` if a folder is away that must have files."""
+        check_folders(self.path, list(self._committed().values()))
 
     # ── ranges of masterchain seqnos ─────────────────────────────────────────────────────────────
 
     def files(self, name: str) -> dict[range, Path]:
-        """List the files of a table by range, in order.
+        """List the files of a table by the held seqnos that are read from each, in order.
 
-        A range is held if it has a file of transactions, which is written last. While small files
-        are merged, the merged one counts instead of them.
+        A range is held if it has a file of transactions, which is written last. These seqnos are
+        the range of the file unless another one overlaps it, after `cp -r` of another store.
+
+        Raises
+        ------
+        StoreError
+            Files overlap and have different rows.
+        """
+        committed = self._committed()
+        parts = disjoint(committed)
+        if len(parts) < len(committed) or any(part != run for part, run in parts.items()):
+            self._check_overlaps(committed)
+        held = {part: committed[run] for part, run in parts.items()}
+        if name == "transactions":
+            return held
+        folders = (name, f"{MERGING}/{name}")
+        there = {file.name: file for f in folders for file, _ in self._listed(f, _RANGE)}
+        return {part: there[file.name] for part, file in held.items() if file.name in there}
+
+    def _committed(self) -> dict[range, Path]:
+        """List the files of transactions by range, in order.
+
+        While small files are merged, the merged one counts instead of them.
         """
         for _ in range(_LISTINGS):
-            changed = self._changed(name)
-            found, merged = self._ranges(name), self._ranges(f"{MERGING}/transactions")
-            of_merged = self._ranges(f"{MERGING}/{name}") if merged else {}
-            if self._changed(name) == changed:
+            changed = self._changed("transactions")
+            found, merged = self._ranges("transactions"), self._ranges(f"{MERGING}/transactions")
+            if self._changed("transactions") == changed:
                 break  # no other process has changed the folder meanwhile
         if not merged:
             return found
@@ -148,8 +165,18 @@ class Reader:
             for run, file in found.items()
             if run in merged or not any(run[0] in whole and run[-1] in whole for whole in merged)
         }
-        here = single | {run: file for run, file in of_merged.items() if run in merged}
-        return dict(sorted(here.items(), key=lambda item: item[0].start))
+        return dict(sorted((single | merged).items(), key=lambda item: item[0].start))
+
+    def _check_overlaps(self, committed: Mapping[range, Path]) -> None:
+        """Raise `StoreError` unless files that overlap have equal rows."""
+        network, before = self.network, range(0)
+        for run in sorted(committed, key=lambda run: (run.start, -run.stop)):
+            if run.start < before.stop:
+                check_equal(
+                    self._held_file(committed[before], network),
+                    self._held_file(committed[run], network),
+                )
+            before = max(before, run, key=lambda run: run.stop)
 
     def _ranges(self, name: str) -> dict[range, Path]:
         """List the files in a folder by range, in order."""
@@ -221,13 +248,28 @@ class Reader:
         """
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
-        needed = list(dict.fromkeys([*chosen, "mc_block_seqno"]))
         wanted = self.require(seqnos)
         parts = [
-            within(file.read(needed), meeting(run, wanted)).select(chosen)
-            for run, file in self._files(name, wanted)
+            _rows(file, common(run, wanted), chosen) for run, file in self._files(name, wanted)
         ]
         return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
+
+    @_again
+    def distinct(self, name: str, seqnos: Iterable[range], columns: Sequence[str]) -> set[str]:
+        """Return the distinct texts in some columns of these masterchain seqnos.
+
+        A few files are in memory at a time.
+        """
+        wanted = self.require(seqnos)
+
+        def texts(run: range, file: HeldFile) -> list[str]:
+            rows = _rows(file, common(run, wanted), columns)
+            found = pc.unique(pa.chunked_array([c for each in rows.columns for c in each.chunks]))
+            return cast("list[str]", found.drop_null().to_pylist())
+
+        files = list(self._files(name, wanted))
+        with ThreadPoolExecutor(_THREADS) as pool:
+            return set().union(*pool.map(texts, *zip(*files, strict=True))) if files else set()
 
     @_again
     def count(self, name: str, seqnos: Iterable[range]) -> int:
@@ -238,8 +280,8 @@ class Reader:
         total = 0
         wanted = self.require(seqnos)
         for run, file in self._files(name, wanted):
-            here = meeting(run, wanted)
-            if subtract([run], here):
+            here = common(run, wanted)
+            if subtract([file.run or run], here):
                 total += len(within(file.read(["mc_block_seqno"]), here))
             else:
                 total += file.footer().rows
@@ -252,19 +294,18 @@ class Reader:
         """Read the first rows that `read` would return, from no more files than needed."""
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
-        needed = list(dict.fromkeys([*chosen, "mc_block_seqno"]))
         wanted = self.require(seqnos)
         first = table.schema.empty_table().select(chosen)
         for run, file in self._files(name, wanted):
             if len(first) >= rows:
                 break
-            more = within(file.read(needed), meeting(run, wanted)).select(chosen)
+            more = _rows(file, common(run, wanted), chosen)
             first = pa.concat_tables([first, more.slice(0, rows - len(first))])
         return first
 
-    def held_files(self, name: str, seqnos: Iterable[range]) -> list[HeldFile]:
-        """List the files that `read` would read, in order."""
-        return [file for _, file in self._files(name, self.require(seqnos))]
+    def held_files(self, name: str, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
+        """List the files that `read` would read, each with the seqnos that it reads from it."""
+        return list(self._files(name, self.require(seqnos)))
 
     def _files(self, name: str, wanted: Sequence[range]) -> Iterator[tuple[range, HeldFile]]:
         """List the files of a table that have some of these seqnos, in order."""
@@ -275,10 +316,8 @@ class Reader:
             if not meeting(run, wanted):
                 continue
             if run in files:
-                yield run, HeldFile(files[run], schema.TABLES[name], network, run)
-            elif (
-                name in HeldFile(last, schema.TABLES["transactions"], network, run).footer().tables
-            ):
+                yield run, self._held_file(files[run], network)
+            elif name in self._held_file(last, network).footer().tables:
                 raise Damaged(self.path / name / last.name, "is gone")
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────────
@@ -293,6 +332,9 @@ class Reader:
     ) -> pa.Table:
         """Read the newest row of each address, in the order in which the rows were written.
 
+        The newest state of an account is the one with the greatest `last_transaction_lt`, and of
+        those the one that was fetched last. A replica that is behind does not hide a later state.
+
         Parameters
         ----------
         name
@@ -306,12 +348,36 @@ class Reader:
         """
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
-        needed = list(dict.fromkeys([*chosen, "address"]))
-        parts = [file.read(needed) for file in self.held_snapshots(name, as_of=as_of)]
-        rows = pa.concat_tables([table.schema.empty_table().select(needed), *parts])
-        if addresses is not None:
-            rows = rows.filter(pc.is_in(rows["address"], pa.array(addresses, pa.string())))
-        return latest(rows).select(chosen)
+        ordering = ["address", "last_transaction_lt"] if name == "accounts" else ["address"]
+        needed = list(dict.fromkeys([*chosen, *ordering]))
+        of = None if addresses is None else pa.array(addresses, pa.string())
+
+        def newest(parts: Sequence[pa.Table]) -> pa.Table:
+            rows = pa.concat_tables(parts)
+            if of is not None:
+                rows = rows.filter(pc.is_in(rows["address"], of))
+            return (latest_states if name == "accounts" else latest)(rows)
+
+        rows, size = [table.schema.empty_table().select(needed)], 0
+        for file in self._by_time(self.held_snapshots(name, as_of=as_of)):
+            rows.append(file.read(needed))
+            size += rows[-1].nbytes
+            # So no more than twice the result and a batch are in memory, in linear time.
+            if size > rows[0].nbytes + _BATCH:
+                rows, size = [newest(rows)], 0
+        return newest(rows).select(chosen)
+
+    def _by_time(self, files: Sequence[HeldFile]) -> list[HeldFile]:
+        """Put snapshots of the future first, with a warning: the clock was wrong, if not now."""
+        now = (datetime.now(UTC) + _SKEW).strftime(MOMENT)
+        future = [file for file in files if file.path.name > now]
+        if future:
+            warn(
+                f"{len(future)} snapshots in {future[0].path.parent} say that they were fetched in "
+                f"the future, such as {future[-1].path.name}: was the clock of the computer "
+                "wrong? Other snapshots count as newer"
+            )
+        return [*future, *(file for file in files if file.path.name <= now)]
 
     def held_snapshots(self, name: str, *, as_of: datetime | None = None) -> list[HeldFile]:
         """List the files of a table of snapshots, oldest first; those until a moment if given."""
@@ -331,12 +397,12 @@ class Reader:
 
     def all_files(self) -> list[HeldFile]:
         """List every file of the store: tables by ranges first, then snapshots."""
-        pattern, network = re.compile(f"{_RANGE.pattern}|{_SNAPSHOT.pattern}"), self.network
-        return [
-            self._held_file(file, network)
-            for name in FOLDERS
-            for file, _ in self._listed(name, pattern)
-        ]
+        network = self.network
+        return [self._held_file(file, network) for name in FOLDERS for file in self._files_in(name)]
+
+    def _files_in(self, name: str) -> list[Path]:
+        """List the files of a folder."""
+        return [file for file, _ in self._listed(name, _ANY)]
 
     def _held_file(self, path: Path, network: str | None) -> HeldFile:
         match = _RANGE.fullmatch(path.name)
@@ -362,6 +428,26 @@ def chosen_of(table: Table, columns: Sequence[str] | None) -> list[str]:
     """List those columns that a table has, in its order; None chooses all."""
     names: list[str] = table.schema.names
     return names if columns is None else [name for name in names if name in set(columns)]
+
+
+def _checked_path(path: str | PathLike[str]) -> Path:
+    if not os.fspath(path):
+        raise ValueError("the path of the store is empty: name a folder")
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"the path of the store is not UTF-8, which Parquet needs: {shorten(str(path))}"
+        ) from None
+    return Path(path).expanduser()
+
+
+def _rows(file: HeldFile, seqnos: Sequence[range], columns: Sequence[str]) -> pa.Table:
+    """Read the rows of a file that belong to some of its masterchain seqnos."""
+    if file.run is not None and not subtract([file.run], seqnos):
+        return file.read(columns)
+    needed = list(dict.fromkeys([*columns, "mc_block_seqno"]))
+    return within(file.read(needed), seqnos).select(columns)
 
 
 def _misnamed(file: Path) -> StoreError:

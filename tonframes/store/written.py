@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
+from tonframes import sealed
 from tonframes.errors import MissingError, StoreError
 from tonframes.frames import Blocks
 from tonframes.seqnos import intersection, spell, subtract
 from tonframes.store.digest import within
-from tonframes.store.files import reading, refuse_newer
+from tonframes.store.files import Damaged, reading, refuse_newer
 from tonframes.store.reader import chosen_of
-from tonframes.tableset import WRITTEN
 from tonframes.wire import schema, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
 
@@ -28,26 +26,30 @@ def is_written(folder: Path) -> bool:
 
 
 def read_written(
-    folder: Path, seqnos: tuple[range, ...] | None, columns: Sequence[str] | None
+    folder: Path, seqnos: tuple[range, ...] | None, columns: Sequence[str] | None, *, verify: bool
 ) -> Blocks:
     """Read a folder that `Blocks.write` has written.
+
+    Parameters
+    ----------
+    verify
+        Whether to verify all bytes of the files.
 
     Raises
     ------
     MissingError
         Some of `seqnos` are not there.
     StoreError
-        A file cannot be read, or does not have the columns of its table.
+        A file cannot be read, is damaged, does not have the columns of its table, or was not
+        written together with the others.
     """
-    about: dict[str, Any] = {}
-    tables: dict[str, pa.Table] = {}
-    for name in Blocks.names:
-        file = folder / f"{name}.parquet"
-        if file.is_file():
-            with reading(file):
-                tables[name] = pq.read_table(file)
-            about = _about(tables[name])
-            tables[name] = _present(file, tables[name], about)
+    files = {name: folder / f"{name}.parquet" for name in Blocks.names}
+    found = {name: _read(f, verify=verify) for name, f in files.items() if f.is_file()}
+    about = next(iter(found.values()))[1]
+    _check_together(folder, about, {name: said for name, (_, said) in found.items()})
+    # A file that the last call did not write was left by an earlier one.
+    written = about.get("tables", Blocks.names)
+    tables = {name: rows for name, (rows, _) in found.items() if name in written}
     shown = about.get("seqnos")
     there = Blocks(tables).seqnos if shown is None else _ranges(shown)
     wanted = there if seqnos is None else seqnos
@@ -75,18 +77,17 @@ def _ranges(pairs: Iterable[Sequence[int]]) -> tuple[range, ...]:
     return tuple(range(start, stop) for start, stop in pairs)
 
 
-def _about(rows: pa.Table) -> dict[str, Any]:
-    """Return what the file says of itself; files of older versions say nothing."""
-    said: dict[str, Any] = json.loads((rows.schema.metadata or {}).get(WRITTEN, b"{}"))
-    return said
-
-
-def _present(file: Path, rows: pa.Table, about: dict[str, Any]) -> pa.Table:
-    """Bring rows up to the present version of the schema."""
+def _read(file: Path, *, verify: bool) -> tuple[pa.Table, Mapping[str, Any]]:
+    """Read a table in the present version of the schema, and what its file says of itself."""
+    try:
+        with reading(file), sealed.opened(file, whole=verify) as opened:
+            about = opened.about or {}  # files of older versions say nothing
+            version = about.get("schema", schema.VERSION)
+            refuse_newer(file, version)
+            rows = opened.parquet().read()
+    except Damaged as damaged:
+        raise StoreError(f"{file} {damaged.reason}: write the blocks again", path=file) from None
     table = schema.TABLES[file.stem]
-    version = about.get("schema", schema.VERSION)
-    refuse_newer(file, version)
-    names = table.schema.names
     found = [column.name for column in versions.columns_of(table, version)]
     expected = pa.schema([table.schema.field(name) for name in found])
     if not rows.schema.equals(expected):
@@ -95,4 +96,23 @@ def _present(file: Path, rows: pa.Table, about: dict[str, Any]) -> pa.Table:
             "only some columns of it",
             path=file,
         )
-    return versions.upgrade(table, rows, version, names)
+    return versions.upgrade(table, rows, version, table.schema.names), about
+
+
+def _check_together(
+    folder: Path, about: Mapping[str, Any], found: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Raise an error unless one call of `Blocks.write` has written the tables in a folder.
+
+    Entries of the address book belong to no call: `Accounts.write` replaces them too.
+    """
+    for name in about.get("tables", ()):
+        file = folder / f"{name}.parquet"
+        if name not in found:
+            raise StoreError(f"{file} is gone: write the blocks again", path=file)
+        if name != "address_book" and found[name].get("writing") != about.get("writing"):
+            raise StoreError(
+                f"{file} was not written together with the other files of its folder, because "
+                "Blocks.write was interrupted: write the blocks again",
+                path=file,
+            )

@@ -324,6 +324,8 @@ def synthetic_blocks(
     >>> [answer["transactions"][0]["mc_block_seqno"] for answer in answers]
     [90000000, 90000001]
     """
+    if n < 0:
+        raise ValueError(f"n must be at least 0, got {n}")
     options = {"first_seqno": first_seqno, "transactions_per_block": transactions_per_block}
     chain = Chain(seed, **options, start=start)
     return [chain.next_block() for _ in range(n)]

@@ -73,6 +73,24 @@ def latest(rows: pa.Table) -> pa.Table:
     return rows.take(pa.array(sorted(last.values()), pa.int64()))
 
 
+def latest_states(rows: pa.Table) -> pa.Table:
+    """Keep the last state of each account, in the order of these rows.
+
+    A state with a smaller `last_transaction_lt` than one before it is older, and not kept. A state
+    without it counts by its place alone.
+    """
+    last: dict[str, int] = {}
+    reached: dict[str, int] = {}
+    pairs = zip(rows["address"].to_pylist(), rows["last_transaction_lt"].to_pylist(), strict=True)
+    for i, (address, lt) in enumerate(pairs):
+        if lt is not None:
+            if lt < reached.get(address, lt):
+                continue
+            reached[address] = lt
+        last[address] = i
+    return rows.take(pa.array(sorted(last.values()), pa.int64()))
+
+
 def concat(parts: Sequence[Tables]) -> Tables:
     """Join tables of consecutive masterchain blocks; an address keeps its last entry."""
     names = {name: None for part in parts for name in part}

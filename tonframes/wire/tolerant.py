@@ -8,10 +8,12 @@ are those that the strict reading makes.
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tonframes import deadline
 from tonframes.errors import DecodeError, shorten
 from tonframes.wire.extra import escape
 from tonframes.wire.kinds import OBJECT, REFUSALS, Mismatch, Oversize
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
 
     from tonframes.wire.extra import Extra
 
+#: Longest name of a member that the schema does not know, in characters.
+LONGEST_NAME = 1000
+
 _members: Callable[[bytes], dict[str, msgspec.Raw]] = msgspec.json.Decoder(
     dict[str, msgspec.Raw]
 ).decode
@@ -31,7 +36,8 @@ _elements: Callable[[bytes], list[msgspec.Raw]] = msgspec.json.Decoder(list[msgs
 class TolerantReader:
     """Reads objects as records declare them.
 
-    `extras` has what the schema has no place for, by the `id` of the struct of a row.
+    `extras` has what the schema has no place for, by the `id` of the struct of a row. Reading takes
+    many times as long as strictly, so it ends at the deadline.
     """
 
     def __init__(self) -> None:
@@ -50,6 +56,7 @@ class TolerantReader:
     ) -> msgspec.Struct:
         tokens = {key: bytes(raw) for key, raw in _split(_members, token, path, "a JSON object")}
         values: dict[str, Any] = {}
+        deadline.check()
         for member in record.wired:
             inner = tokens.pop(member.key, b"")
             here = f"{path}.{member.key}"
@@ -74,7 +81,7 @@ class TolerantReader:
                     raise DecodeError(here, "an integer of 64 bits", shorten(inner)) from None
                 extra[there] = inner
         for key, inner in tokens.items():
-            extra[f"{pointer}/{escape(key)}"] = _utf8(inner, f"{path}.{_printable(key)}")
+            extra[f"{pointer}/{escape(key)}"] = _unknown(key, inner, path)
         return record.struct(**values)
 
     def _value(
@@ -108,8 +115,66 @@ class TolerantReader:
                 }
 
 
+def check_names(record: Record, content: bytes) -> None:
+    """Raise `DecodeError` if an object has two members of one name: decoders keep only the last.
+
+    Objects of free form are not looked into, because their text is kept as it came.
+
+    Examples
+    --------
+    >>> from tonframes.wire import schema
+    >>> check_names(schema.BLOCKS_ANSWER, b'{"blocks": [{"seqno": 1, "seqno": 2}]}')
+    Traceback (most recent call last):
+    tonframes.errors.DecodeError: $.blocks[0].seqno: expected one member of this name, found two
+    """
+    try:
+        found = json.loads(
+            content, object_pairs_hook=_Members, parse_int=str, parse_float=str, parse_constant=str
+        )
+    except (ValueError, RecursionError) as malformed:
+        raise DecodeError("$", "JSON", f"{shorten(content)} ({shorten(str(malformed))})") from None
+    _check_names(record, found, "$")
+
+
+class _Members(list[tuple[str, Any]]):
+    """The members of an object, in order."""
+
+
+def _check_names(record: Record, found: Any, path: str) -> None:
+    if not isinstance(found, _Members):
+        return
+    _check_distinct(found, path)
+    values = dict(found)
+    for member in record.wired:
+        value, here = values.get(member.key), f"{path}.{member.key}"
+        match member:
+            case Part(record=inner) | Rows(record=inner, single=True):
+                _check_names(inner, value, here)
+            case Rows(record=inner) if isinstance(value, list):
+                for i, row in enumerate(value):
+                    _check_names(inner, row, f"{here}[{i}]")
+            case Entries() if isinstance(value, _Members):
+                _check_distinct(value, here)
+
+
+def _check_distinct(members: _Members, path: str) -> None:
+    names: set[str] = set()
+    for name, _ in members:
+        if name in names:
+            raise DecodeError(f"{path}.{_printable(name)}", "one member of this name", "two")
+        names.add(name)
+
+
 def _printable(key: str) -> str:
     return ascii(key)[1:-1]
+
+
+def _unknown(key: str, token: bytes, path: str) -> bytes:
+    """Check a member of the object at a path that the schema does not know."""
+    deadline.check()
+    if len(key) > LONGEST_NAME:
+        raise DecodeError(path, f"names of at most {LONGEST_NAME} characters", shorten(key))
+    return _utf8(token, f"{path}.{_printable(key)}")
 
 
 def _utf8(token: bytes, path: str) -> bytes:

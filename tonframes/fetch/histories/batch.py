@@ -159,7 +159,14 @@ class Batch:
         return [account for account, step in named.items() if step.lt >= reached]
 
     def _take(self, page: AccountPage, positions: Sequence[int]) -> None:
-        """Add rows of a page to the chains, and deliver those that were unknown."""
+        """Add rows of a page to the chains, and deliver those that were unknown.
+
+        A transaction whose messages did not all come counts as one that did not come: the chains
+        ask for it again.
+        """
+        if page.lacking:
+            hashes = page.transactions["hash"].to_pylist()
+            positions = [i for i in positions if hashes[i] not in page.lacking]
         rows = page.transactions.take(pa.array(positions, pa.int64()))
         fresh = rows.take(pa.array(self._chains.add(rows), pa.int64()))
         if len(fresh):

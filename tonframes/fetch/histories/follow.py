@@ -12,7 +12,7 @@ from tonframes.errors import IncompleteError, MissingError, RequestError
 from tonframes.fetch.follow import POLL
 from tonframes.fetch.histories.reading import last_transactions
 from tonframes.fetch.histories.transactions import fetch_periods, resolve_accounts
-from tonframes.fetch.network import claim
+from tonframes.fetch.network import Network
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -78,8 +78,8 @@ def follow_transactions(
         if online is None:
             raise MissingError("offline: follow_transactions needs a service")
         target = resolve_store(store, service)
-        if target is not None:
-            claim(target, online)
+        network = Network(online, target)
+        network.claim()
         periods = dict.fromkeys(wanted, first)
         seen = dict.fromkeys(wanted, 0)
         if since is None:
@@ -88,7 +88,7 @@ def follow_transactions(
         while True:
             last = _last(online, wanted)
             changed = {a: periods[a] for a in wanted if last[a] > seen[a]}
-            tables = _fetch(online, target, changed) if changed else None
+            tables = _fetch(online, target, changed, network) if changed else None
             if tables is None:
                 online.wait(POLL)
                 continue
@@ -108,11 +108,13 @@ def _last(client: Client, accounts: Sequence[str]) -> dict[str, int]:
     return found
 
 
-def _fetch(client: Client, store: Store | None, periods: dict[str, Period]) -> Tables | None:
+def _fetch(
+    client: Client, store: Store | None, periods: dict[str, Period], network: Network
+) -> Tables | None:
     """Fetch the transactions of periods; None if the service does not have them yet."""
     fetched: list[Tables] = []
     try:
-        fetch_periods(client, store, periods, fetched, progress=False)
+        fetch_periods(client, store, periods, fetched, network, progress=False)
     except IncompleteError:
         return None
     except RequestError as error:

@@ -21,6 +21,7 @@ from tonframes.fetch.resolve import (
     resolve_client,
     resolve_store,
 )
+from tonframes.inert import inert
 from tonframes.store import COLUMNS, Period, held_spans
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ about 5 requests: 5 s without a key, 0 s free, 0 s plus, 0 s advanced
     def __str__(self) -> str:
         accounts = f"{self.accounts:,} account{'s' * (self.accounts != 1)}, {self.period}"
         if self.held == self.accounts:
-            return f"{accounts}: {self.store} holds all transactions"
+            return f"{accounts}: {inert(str(self.store))} holds all transactions"
         times = ", ".join(f"{display.lasting(s)} {plan}" for plan, s in self.seconds.items())
         rows = "" if self.transactions is None else f"about {self.transactions:,} transactions, "
         least = "at least" if self.transactions is None else "about"

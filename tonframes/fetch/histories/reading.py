@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from tonframes.addresses import to_raw
 from tonframes.client import TooManyRowsError
 from tonframes.errors import DecodeError, shorten
+from tonframes.fetch.proof import lack
 from tonframes.store import COLUMNS
 from tonframes.wire import pages, schema
 
@@ -35,11 +36,14 @@ class AccountPage:
         Whether there may be more rows: the answer has as many as were asked for.
     tables
         The rows as tables.
+    lacking
+        Hashes of the transactions whose messages did not all come.
     """
 
     count: int
     full: bool
     tables: Tables
+    lacking: frozenset[str]
 
     @property
     def transactions(self) -> pa.Table:
@@ -114,7 +118,7 @@ def read_page(
         if most is not None:
             limit = min(limit, most)
         try:
-            count, tables = client.account_transactions(
+            count, tables, lacking = client.account_transactions(
                 accounts,
                 parse,
                 unit=unit,
@@ -124,7 +128,7 @@ def read_page(
                 limit=limit,
                 offset=offset,
             )
-            return AccountPage(count, count >= limit, tables)
+            return AccountPage(count, count >= limit, tables, lacking)
         except TooManyRowsError:
             if time.monotonic() >= ends:
                 raise
@@ -132,11 +136,11 @@ def read_page(
 
 def _reading(
     accounts: Sequence[str], unit: Unit, window: range
-) -> Callable[[bytes], tuple[int, Tables]]:
+) -> Callable[[bytes], tuple[int, Tables, frozenset[str]]]:
     """Return a function that reads a page; it refuses transactions that were not asked for."""
     asked = pa.array(accounts, pa.string())
 
-    def parse(content: bytes) -> tuple[int, Tables]:
+    def parse(content: bytes) -> tuple[int, Tables, frozenset[str]]:
         page = pages.read(schema.BLOCKS_ANSWER, content)
         if page.answer.transactions is None:
             raise DecodeError("$", 'an object with "transactions"', "one without")
@@ -151,6 +155,7 @@ def _reading(
             found = ends["min"] if ends["min"] < window.start else ends["max"]
             expected = f"{COLUMNS[unit]} from {window.start} and before {window.stop}"
             raise DecodeError("$.transactions", expected, shorten(found))
-        return len(page.answer.transactions), tables
+        rows = page.answer.transactions
+        return len(rows), tables, frozenset(row.hash for row in rows if lack(row))
 
     return parse

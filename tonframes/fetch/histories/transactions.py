@@ -9,7 +9,7 @@ from tonframes.client import UnknownOperationError
 from tonframes.errors import IncompleteError, MissingError, TonframesError
 from tonframes.fetch.histories.chains import Named, Service
 from tonframes.fetch.histories.commits import Histories
-from tonframes.fetch.network import claim, masterchain_info
+from tonframes.fetch.network import Network, masterchain_info
 from tonframes.fetch.progress import progress as shown
 from tonframes.fetch.resolve import (
     DEFAULT,
@@ -110,8 +110,9 @@ def fetch_transactions(
             if target is None:
                 raise MissingError("offline, and without a store", missing=tuple(wanted))
             return read_transactions(target.path, wanted, since=since, until=until)
+        network = Network(online, target)
+        network.claim()
         if target is not None:
-            claim(target, online)
             target.verify_histories(wanted)
         fetched: list[Tables] = []
 
@@ -125,7 +126,12 @@ def fetch_transactions(
 
         try:
             unknown = fetch_periods(
-                online, target, dict.fromkeys(wanted, period), fetched, progress=progress
+                online,
+                target,
+                dict.fromkeys(wanted, period),
+                fetched,
+                network,
+                progress=progress,
             )
         except TonframesError as error:
             error.partial = result()
@@ -138,6 +144,7 @@ def fetch_periods(
     store: Store | None,
     periods: Mapping[str, Period],
     fetched: list[Tables],
+    network: Network,
     *,
     progress: bool | None,
 ) -> tuple[str, ...]:
@@ -149,6 +156,8 @@ def fetch_periods(
         What is wanted of each account.
     fetched
         Takes what comes, if there is no store.
+    network
+        The network of which the transactions must be.
 
     Returns
     -------
@@ -168,6 +177,7 @@ def fetch_periods(
     unknown = [a for a in held if a not in lacking and not any(s.stop_lt for s in held[a])]
     if not lacking:
         return tuple(unknown)
+    network.confirm()
     with shown(len(lacking), "accounts", show=progress) as bar:
         histories = Histories(client, store, _service(client), bar)
         try:
@@ -228,6 +238,6 @@ def _incomplete(
     return IncompleteError(
         f"the history of {account} from {service}{more}: the transaction with lt "
         f"{(period.stop or 1) - 1}, which another one or the state names, did not come in any "
-        f"attempt{kept}: try again later, or another service",
+        f"attempt, or not with all its messages{kept}: try again later, or another service",
         missing=missing,
     )

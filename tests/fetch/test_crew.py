@@ -1,0 +1,94 @@
+"""Threads that end, with their requests, when nobody wants what they fetch any more."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+from fault_server import FaultServer, error, raw
+
+import tonframes as tf
+from tonframes.errors import TonframesError
+from tonframes.fetch.crew import Crew
+from tonframes.fetch.windows import lacks_windows
+
+
+@pytest.fixture
+def server():
+    with FaultServer() as server:
+        yield server
+
+
+def workers():
+    return [thread for thread in threading.enumerate() if thread.name == "tonframes"]
+
+
+def check_silence(server):
+    """All threads end within a second, and the service sees no request after that."""
+    ends = time.monotonic() + 1
+    while workers() and time.monotonic() < ends:
+        time.sleep(0.02)
+    assert not workers()
+    before = len(server.seen)
+    time.sleep(1)
+    assert len(server.seen) == before
+
+
+@pytest.mark.parametrize("state", ["waiting", "pacing", "reading"])
+def test_a_closed_crew_sends_nothing_more(server, state):  # F39
+    server.otherwise = raw(end="stall") if state == "reading" else error("ill", 503)
+    crew, failures = Crew(), []
+
+    def call():
+        try:
+            client.masterchain_info(bytes)
+        except TonframesError as failure:
+            failures.append(str(failure))
+
+    with tf.Client(server.url, requests_per_second=2 if state == "pacing" else 50) as client:
+        for _ in range(16):
+            crew.run(call)
+        time.sleep(0.7)
+        assert len(workers()) == 16
+        crew.close()
+        check_silence(server)
+        assert len(failures) == 16
+        assert all("the fetch ended" in failure for failure in failures)
+        server.otherwise = error("gone", 400)
+        with pytest.raises(TonframesError, match="gone"):  # the client itself goes on
+            client.masterchain_info(bytes)
+
+
+@contextmanager
+def interrupt(seconds):
+    """Press Ctrl-C in so many seconds."""
+
+    def press(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, press)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.mark.parametrize("what", ["blocks", "transactions"])
+def test_ctrl_c_ends_what_the_threads_ask_of_a_client_that_stays_open(server, what):  # F39
+    server.otherwise = error("ill", 503)
+    with tf.Client(server.url, requests_per_second=20) as client:
+        lacks_windows(client)
+        addresses = [f"0:{number:064X}" for number in range(300)]
+        fetch, of = {
+            "blocks": (tf.fetch_blocks, range(100, 200)),
+            "transactions": (tf.fetch_transactions, addresses),
+        }[what]
+        with pytest.raises(KeyboardInterrupt), interrupt(1):
+            fetch(of, client=client, store=None, progress=False)
+        assert server.seen
+        check_silence(server)

@@ -1,0 +1,475 @@
+"""Lies on which all answers of a service agree: they are noticed, and nothing of them is kept.
+
+Each is told for a while, and then the truth; and for ever. Both ways to read are tested: one
+masterchain block at a time, and through windows.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+import pytest
+from fault_server import answer
+from faulty_service import (
+    INFO,
+    SHARDS,
+    STATE,
+    FakeClock,
+    Faulty,
+    absent,
+    append,
+    connect,
+    digests,
+    every,
+    telling,
+)
+from history_service import HistoryService, whole_histories
+
+import tonframes as tf
+from tonframes.client import Client
+from tonframes.seqnos import subtract
+from tonframes.store import NETWORKS, Store
+from tonframes.wire import schema
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST = 90_000_080
+#: Crosses a border of files at ….100; a shard splits after ….104.
+SEQNOS = range(FIRST + 15, FIRST + 35)
+HIT = FIRST + 26
+ALONE = range(HIT, HIT + 1)
+
+
+@pytest.fixture(scope="module")
+def chain(tmp_path_factory):
+    path = tmp_path_factory.mktemp("chain") / "truth"
+    made = list(tf.synthetic_blocks(40, seed=4, first_seqno=FIRST, transactions_per_block=6))
+    assert any(int(row["tx_count"]) == 0 for row in made[HIT - FIRST]["blocks"]), "an empty block"
+    append(path, made)
+    return path
+
+
+@cache
+def truth(chain: Path, runs: tuple[range, ...]) -> dict[str, str]:
+    return digests(tf.read_blocks(chain, [seqno for run in runs for seqno in run]))
+
+
+@pytest.fixture(params=[False, True], ids=["block by block", "windows"])
+def service(request, chain):
+    with Faulty(chain, windows=request.param) as service:
+        yield service
+
+
+@pytest.fixture
+def client(service):
+    with connect(service, FakeClock()) as client:
+        yield client
+
+
+def comes_whole(chain, client, store=None) -> None:
+    assert digests(tf.fetch_blocks(SEQNOS, client=client, store=store)) == truth(chain, (SEQNOS,))
+
+
+def fails(chain, service, client, store, match) -> tuple[range, ...]:
+    """Fail, keep only what is true, and come whole after that; return what was missing."""
+    with pytest.raises(tf.IncompleteError, match=match) as caught:
+        tf.fetch_blocks(SEQNOS, client=client, store=store)
+    there = subtract([SEQNOS], caught.value.missing)
+    assert Store(store).held() == there
+    if there:
+        assert digests(tf.read_blocks(store)) == truth(chain, there)
+    assert service.met
+    service.injecting = False
+    comes_whole(chain, client, store)
+    assert Store(store).held() == (SEQNOS,)
+    return caught.value.missing
+
+
+# ── F62: another network ─────────────────────────────────────────────────────────────────────────
+
+
+def shows(number):
+    """Answer with the `global_id` of another network, or without any."""
+
+    def fault(truth):
+        content = truth.read()
+        rows = [*content.get("blocks", ()), *filter(None, map(content.get, ("last", "first")))]
+        for row in rows:
+            row["global_id"] = number
+        return telling(content) if rows else None
+
+    return fault
+
+
+def refused(store, call, match):
+    """Refuse to fetch, in one sentence, and leave the store as it is."""
+
+    def files():
+        return {file: file.read_bytes() for file in store.rglob("*") if file.is_file()}
+
+    before = files()
+    with pytest.raises(tf.StoreError, match=match) as caught:
+        call()
+    assert str(caught.value).endswith(": give another store=")
+    assert files() == before
+
+
+def test_an_address_that_shows_another_network_is_refused(service, client, chain, tmp_path):
+    known = tf.read_blocks(chain, SEQNOS).transactions.account[0]
+    calls = [
+        partial(tf.fetch_blocks, SEQNOS, client=client, store=tmp_path),
+        partial(tf.fetch_accounts, [known], client=client, store=tmp_path),
+    ]
+    if not service._lacking:
+        calls.append(partial(tf.fetch_transactions, known, client=client, store=tmp_path))
+    tf.fetch_blocks(SEQNOS[:5], client=client, store=tmp_path)
+    service.inject(shows(-3))
+    for call in calls:
+        refused(tmp_path, call, "is of the network -217, and http.* is of testnet")
+    assert service.met == len(calls), "one request, for the network"
+    tf.fetch_blocks(SEQNOS[:5], client=client, store=tmp_path)
+    assert service.met == len(calls), "what is held needs no service"
+
+
+def test_blocks_of_another_network_are_refused(service, client, tmp_path):
+    for operation in (SHARDS, STATE, "blocks"):
+        service.inject(shows(-239), operation)
+    call = partial(tf.fetch_blocks, SEQNOS, client=client, store=tmp_path)
+    Store(tmp_path).claim("-217", client.base_url)
+    refused(tmp_path, call, "is of the network -217, and http.* shows blocks of mainnet")
+    assert Store(tmp_path).held() == ()
+    assert service.met
+
+
+def test_blocks_of_two_networks_are_refused_without_a_store_too(service, client, chain):
+    def later(truth):
+        content = truth.read()
+        for row in content.get("blocks", ()):
+            if row["masterchain_block_ref"]["seqno"] >= HIT:
+                row["global_id"] = -3
+        return telling(content)
+
+    for operation in (SHARDS, "blocks"):
+        service.inject(later, operation)
+    match = "shows blocks of two networks, -217 and testnet"
+    with pytest.raises(tf.RequestError, match=match) as caught:
+        tf.fetch_blocks(SEQNOS, client=client, store=None)
+    there = subtract([SEQNOS], caught.value.missing)
+    assert there == (range(SEQNOS.start, FIRST + 20),)
+    assert digests(caught.value.partial) == truth(chain, there)
+
+
+def no_global_id(service):
+    service.inject(shows(None))
+
+
+def test_a_network_without_a_number_is_recognised_by_its_first_block(service, client, tmp_path):
+    no_global_id(service)
+    tf.fetch_blocks(SEQNOS[:5], client=client, store=tmp_path)
+    assert f"block {FIRST} " in Store(tmp_path).network
+
+    def another(truth):
+        content = truth.read()
+        content["first"] |= {"global_id": None, "root_hash": "A" * 43 + "="}
+        content["last"] |= {"global_id": None}
+        return telling(content)
+
+    service._rules.clear()
+    no_global_id(service)
+    tf.fetch_blocks(SEQNOS[:9], client=client, store=tmp_path)
+    service._rules.clear()
+    service.inject(another, INFO)
+    call = partial(tf.fetch_blocks, SEQNOS, client=client, store=tmp_path)
+    refused(
+        tmp_path,
+        call,
+        rf"of the network unnamed \(first block {FIRST} .*\(first block {FIRST} AAAA",
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "name"),
+    [
+        ((1, "VpWYYOvJx1FBFdGpRjB1WK1IArc8/W9MYbLUBLxOn5I="), "mainnet"),
+        ((3, "N1MtB3dREOndUsEfXY6U7EUmgG7KTawIjoeM69iLuCc="), "testnet"),
+    ],
+)
+def test_public_networks_are_known_by_their_first_blocks(service, client, tmp_path, first, name):
+    info = {
+        "last": {"seqno": FIRST},
+        "first": dict(zip(("seqno", "root_hash"), first, strict=True)),
+    }
+    service.inject(lambda _: telling(info), INFO)
+    call = partial(tf.fetch_blocks, SEQNOS, client=client, store=tmp_path)
+    with pytest.raises(tf.StoreError, match=f"is of the network {name}, and .*blocks of -217"):
+        call()
+    assert Store(tmp_path).network == name
+    assert name in NETWORKS.values()
+
+
+def test_the_first_block_of_testnet_is_that_of_the_recorded_answer(real):
+    from tonframes.fetch.network import FIRST_BLOCKS
+
+    info = json.loads((real / "other" / "masterchainInfo.json").read_bytes())
+    first = info["first"]
+    assert NETWORKS[first["global_id"]] == FIRST_BLOCKS[first["root_hash"]] == "testnet"
+
+
+def test_that_the_network_is_unknown_is_told_once(service, client, tmp_path):
+    service.inject(absent, INFO)
+    service.inject(lambda _: answer(b'{"error": "blocks not found"}', 404), INFO)
+    fetch = partial(tf.fetch_blocks, client=client, store=tmp_path)
+    with pytest.warns(tf.TonframesWarning, match="does not tell its network.*called 127.0.0.1"):
+        fetch(SEQNOS[:3])
+    assert Store(tmp_path).network == "127.0.0.1"
+    fetch(SEQNOS[:5])
+    # Blocks are held against those that the store holds.
+    for operation in (SHARDS, STATE, "blocks"):
+        service.inject(shows(-3), operation)
+    service._rules.reverse()
+    refused(tmp_path, partial(fetch, SEQNOS), "is of the network -217, and .* blocks of testnet")
+
+
+def test_a_service_that_does_not_tell_its_network_for_a_while_is_still_of_it(
+    service, client, chain, tmp_path
+):
+    tf.fetch_blocks(SEQNOS[:5], client=client, store=tmp_path)
+    service.inject(lambda _: answer(b'{"error": "blocks not found"}', 404), INFO)
+    comes_whole(chain, client, tmp_path)
+    assert Store(tmp_path).network == "-217"
+
+
+# ── F63: shards that are left out everywhere ─────────────────────────────────────────────────────
+
+
+def workchain_of(row) -> int:
+    return row["workchain"] if "workchain" in row else row["block_ref"]["workchain"]
+
+
+def leave_out(condition):
+    """Leave out blocks, and their transactions, in every answer."""
+
+    def change(row):
+        block = row if "workchain" in row else row["block_ref"]
+        return None if condition(block["workchain"], int(block["shard"], 16)) else row
+
+    return every(change)
+
+
+LEFT_OUT = {
+    "workchain 0": lambda workchain, _: workchain == 0,
+    "a shard": lambda workchain, prefix: workchain == 0 and prefix > 2**63,
+    "the masterchain": lambda workchain, _: workchain == -1,
+}
+
+
+@pytest.mark.parametrize("left_out", LEFT_OUT.values(), ids=LEFT_OUT)
+def test_a_shard_that_is_left_out_everywhere_is_missed(service, client, chain, tmp_path, left_out):
+    service.inject(leave_out(left_out))
+    with pytest.raises(tf.TonframesError, match="do not cover workchain") as caught:
+        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    assert caught.value.missing == (SEQNOS,)
+    assert Store(tmp_path).held() == ()
+    assert service.met
+    service.injecting = False
+    comes_whole(chain, client, tmp_path)
+
+
+def test_the_state_of_the_shards_tells_which_there_must_be(service, client, chain, tmp_path):
+    for operation in (SHARDS, "transactionsByMasterchainBlock", "blocks", "transactions"):
+        service.inject(leave_out(LEFT_OUT["workchain 0"]), operation)
+    with pytest.raises(tf.IncompleteError) as caught:
+        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    assert caught.value.missing == (SEQNOS,)
+    assert Store(tmp_path).held() == ()
+    service.injecting = False
+    comes_whole(chain, client, tmp_path)
+
+
+# ── F64: no tx_count ─────────────────────────────────────────────────────────────────────────────
+
+
+def at_hit(change):
+    """Change the rows of one masterchain block."""
+
+    def of_hit(row):
+        seqno = row.get("mc_block_seqno", row.get("masterchain_block_ref", {}).get("seqno"))
+        return change(row) if seqno == HIT else row
+
+    return every(of_hit)
+
+
+def uncounted(row):
+    return row | {"tx_count": None} if "tx_count" in row else row
+
+
+def empty_uncounted(row):
+    return row | {"tx_count": None} if row.get("tx_count") == 0 else row
+
+
+@pytest.mark.parametrize("change", [uncounted, empty_uncounted])
+def test_counts_that_are_absent_for_a_while_are_asked_for_again(service, client, chain, change):
+    service.inject(at_hit(change), times=3)
+    comes_whole(chain, client)
+    assert service.met == 3
+
+
+@pytest.mark.parametrize("change", [uncounted, empty_uncounted])
+def test_a_block_without_its_count_is_not_kept(service, client, chain, tmp_path, change):
+    service.inject(at_hit(change))
+    match = rf"masterchain block {HIT} .*: block \(.*\) has no tx_count, in every attempt"
+    assert fails(chain, service, client, tmp_path, match) == (ALONE,)
+
+
+# ── F65: a transaction that is dropped from the count too ────────────────────────────────────────
+
+
+def dropped(chain: Path):
+    """Leave out a transaction between two of its account, and lower the count of its block."""
+    rows = tf.read_blocks(chain, SEQNOS).arrow("transactions").to_pylist()
+    by_account: dict[str, list[dict]] = {}
+    for row in rows:
+        if row["mc_block_seqno"] // 100 == HIT // 100:
+            by_account.setdefault(row["account"], []).append(row)
+    threes = [
+        three
+        for mine in by_account.values()
+        for three in zip(mine[:-2], mine[1:-1], mine[2:], strict=True)
+    ]
+    before, lost, after = next(
+        three
+        for three in threes
+        if three[0]["mc_block_seqno"]
+        < three[1]["mc_block_seqno"]
+        == HIT
+        < three[2]["mc_block_seqno"]
+    )
+    gap = range(before["mc_block_seqno"], after["mc_block_seqno"] + 1)
+
+    def change(row):
+        if "tx_count" not in row:
+            return None if row["hash"] == lost["hash"] else row
+        place = (row["workchain"], row["seqno"], row["shard"].lstrip("0"))
+        block = (lost["block_workchain"], lost["block_seqno"])
+        if place[:2] == block and int(place[2], 16) == lost["block_shard"] % 2**64:
+            return row | {"tx_count": row["tx_count"] - 1}
+        return row
+
+    return every(change), gap
+
+
+def test_a_transaction_that_is_dropped_for_a_while_is_asked_for_again(service, client, chain):
+    fault, _ = dropped(chain)
+    service.inject(fault, times=5)
+    comes_whole(chain, client)
+    assert service.met == 5
+
+
+def test_a_transaction_that_is_dropped_everywhere_is_missed(service, client, chain, tmp_path):
+    fault, gap = dropped(chain)
+    service.inject(fault)
+    match = "the transactions of account .* do not follow one another: the one with lt "
+    assert fails(chain, service, client, tmp_path, match) == (gap,)
+
+
+def test_links_are_checked_across_commits(service, client, chain, tmp_path, monkeypatch):
+    monkeypatch.setattr("tonframes.fetch.blocks.OFTEN", 0.0)
+    monkeypatch.setattr("tonframes.fetch.blocks.FEWEST", 1)
+    fault, gap = dropped(chain)
+    service.inject(fault)
+    with pytest.raises(tf.IncompleteError, match="do not follow one another") as caught:
+        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    # What is already committed cannot be taken back: see `tonframes.fetch.proof`.
+    [missing] = caught.value.missing
+    assert missing.stop == gap.stop
+
+
+def test_only_the_blocks_that_may_contain_it_are_asked_for_again(service, client, chain, tmp_path):
+    fault, gap = dropped(chain)
+    service.inject(fault)
+    with pytest.raises(tf.IncompleteError):
+        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    again = [int(seen.query["seqno"][0]) for seen in service.seen if SHARDS in seen.path]
+    assert again.count(HIT) > 10
+    assert all(again.count(seqno) <= 2 for seqno in SEQNOS if seqno != HIT)
+    assert len(gap) > 1
+
+
+# ── F66: messages that are deleted ───────────────────────────────────────────────────────────────
+
+
+def without_out_message(row):
+    return row | {"out_msgs": row["out_msgs"][1:]} if row.get("out_msgs") else row
+
+
+def without_in_message(row):
+    ordinary = "description" in row and row["description"]["type"] == "ord"
+    return row | {"in_msg": None} if ordinary else row
+
+
+MESSAGES = {
+    without_out_message: r"has \d+ out-messages, and \d+ came",
+    without_in_message: "is ordinary and has no in-message",
+}
+
+
+@pytest.mark.parametrize("change", MESSAGES)
+def test_messages_that_are_lost_for_a_while_are_asked_for_again(service, client, chain, change):
+    service.inject(at_hit(change), times=3)
+    comes_whole(chain, client)
+    assert service.met == 3
+
+
+@pytest.mark.parametrize("change", MESSAGES)
+def test_a_transaction_without_its_messages_is_not_kept(service, client, chain, tmp_path, change):
+    service.inject(at_hit(change))
+    match = f"masterchain block {HIT} .*: transaction .* {MESSAGES[change]}, in every attempt"
+    assert fails(chain, service, client, tmp_path, match) == (ALONE,)
+
+
+def test_a_service_without_blocks_must_send_the_messages_too(chain, tmp_path):
+    with Faulty(chain, "specification") as service, connect(service, FakeClock()) as client:
+        service.inject(at_hit(without_out_message))
+        with pytest.raises(tf.IncompleteError, match=r"\d+ out-messages, and") as caught:
+            tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    assert caught.value.missing == (ALONE,)
+
+
+@pytest.mark.parametrize("change", MESSAGES)
+@pytest.mark.parametrize("place", [0, 1, -1])
+def test_histories_need_the_messages_too(tmp_path, monkeypatch, change, place):
+    monkeypatch.setattr("tonframes.fetch.block.FIRST_WAIT", 0.001)
+    monkeypatch.setattr("tonframes.fetch.block.LONGEST_WAIT", 0.002)
+    rows = whole_histories()
+    sent: dict[str, list[dict]] = {}
+    for row in rows:
+        if change(row) is not row:
+            sent.setdefault(row["account"], []).append(row)
+    account, mine = max(sent.items(), key=lambda item: len(item[1]))
+    hit = mine[place]
+    ill = [change(row) if row is hit else row for row in rows]
+    with HistoryService(ill) as service, Client(service.url) as client:
+        fetch = partial(tf.fetch_transactions, account, client=client, store=tmp_path)
+        with pytest.raises(tf.IncompleteError, match=f"lt {hit['lt']}.*not with all its messages"):
+            fetch()
+        assert hit["hash"] not in kept(tmp_path, account)
+        service.set_rows(rows)
+        history = fetch()
+    wanted = [row for row in rows if row["account"] == account]
+    assert list(history.transactions.hash) == [row["hash"] for row in wanted]
+    assert len(history.messages) == sum(
+        (row["in_msg"] is not None) + len(row["out_msgs"]) for row in wanted
+    )
+
+
+def kept(store: Path, account: str) -> list[str]:
+    import pyarrow.dataset as ds
+
+    held = ds.dataset(store / "account_transactions").to_table()
+    assert set(held["account"].to_pylist()) == {account}
+    assert held.schema.names == schema.TRANSACTIONS.schema.names
+    hashes: list[str] = held["hash"].to_pylist()
+    return hashes

@@ -1,0 +1,149 @@
+"""Folders of `Blocks.write`: all of a call's files or none; damage and mixtures are refused."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow.parquet as pq
+import pytest
+from pandas.testing import assert_frame_equal
+
+import tonframes as tf
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FIRST = 90_000_000
+NAMES = ("transactions", "messages", "blocks", "address_book")
+
+
+def sample(count: int) -> tf.Blocks:
+    return tf.read_blocks(tf.sample(), range(FIRST, FIRST + count))
+
+
+def is_right(folder: Path, count: int) -> bool:
+    read = tf.read_blocks(folder, verify=True)
+    return all(read.arrow(name).equals(sample(count).arrow(name)) for name in NAMES)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    sample(3).write(tmp_path / "written")
+    return tmp_path / "written"
+
+
+WRITE_UNTIL_KILLED = """
+import itertools, sys
+import tonframes as tf
+blocks = [tf.read_blocks(tf.sample(), range(90_000_000, 90_000_000 + n)) for n in (3, 5)]
+for each in blocks:
+    each.transactions, each.messages, each.blocks, each.address_book
+print("ready", flush=True)
+for each in itertools.cycle(blocks):
+    each.write(sys.argv[1])
+"""
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_no_torn_file(tmp_path):
+    command = [sys.executable, "-c", WRITE_UNTIL_KILLED, tmp_path]
+    refused = 0
+    for kill in range(4):
+        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
+            assert process.stdout.readline() == b"ready\n"
+            try:
+                process.wait(0.5 + kill * 0.03)
+            except subprocess.TimeoutExpired:
+                process.kill()
+        for file in tmp_path.glob("*.parquet"):
+            pq.read_table(file, page_checksum_verification=True)
+        try:
+            count = len(tf.read_blocks(tmp_path).seqnos[0])
+        except tf.StoreError as error:
+            assert "Blocks.write was interrupted: write the blocks again" in str(error)  # noqa: PT017
+            refused += 1
+        else:
+            assert is_right(tmp_path, count)
+    assert refused < 4
+    sample(2).write(tmp_path)
+    assert is_right(tmp_path, 2)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
+def test_a_full_disk_leaves_the_files_that_were_there(tmp_path):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], capture_output=True, check=False
+    )
+    if done.returncode:
+        pytest.skip(f"cannot mount: {done.stderr.decode().strip()}")
+    try:
+        sample(3).write(disk)
+        before = {file.name: file.read_bytes() for file in disk.iterdir()}
+        with pytest.raises(OSError, match=f"No space left on device: '{disk}'"):
+            sample(120).write(disk)
+        assert {file.name: file.read_bytes() for file in disk.iterdir()} == before
+        assert is_right(disk, 3)
+    finally:
+        subprocess.run(["umount", "--lazy", disk], check=True)
+
+
+def test_files_of_two_calls_are_refused(folder, tmp_path):
+    sample(5).write(tmp_path / "other")
+    for name in NAMES[:-1]:
+        file = folder / f"{name}.parquet"
+        kept = file.read_bytes()
+        shutil.copy(tmp_path / "other" / file.name, folder)
+        with pytest.raises(tf.StoreError, match="was not written together with the other files"):
+            tf.read_blocks(folder)
+        file.write_bytes(kept)
+    assert is_right(folder, 3)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_that_is_gone_is_missed(folder, name):
+    (folder / f"{name}.parquet").unlink()
+    with pytest.raises(tf.StoreError, match=rf"{name}.parquet is gone: write the blocks again"):
+        tf.read_blocks(folder)
+
+
+def test_a_table_that_the_last_call_did_not_write_is_not_read(folder):
+    blocks = tf.Blocks({name: sample(5).arrow(name) for name in NAMES if name != "blocks"})
+    blocks.write(folder)
+    read = tf.read_blocks(folder)
+    assert len(read.blocks) == 0
+    assert_frame_equal(read.transactions, sample(5).transactions)
+
+
+def test_a_flip_in_a_footer_is_refused_and_others_when_verified(folder):
+    file = folder / "messages.parquet"
+    content = bytearray(file.read_bytes())
+    for place in (len(content) - 5000, 40):
+        content[place] ^= 4
+        file.write_bytes(content)
+        with pytest.raises(tf.StoreError, match="was written with: write the blocks again"):
+            tf.read_blocks(folder, verify=True)
+        content[place] ^= 4
+    file.write_bytes(content)
+    assert is_right(folder, 3)
+
+
+def test_a_folder_of_an_older_version_is_read(folder):
+    """Its files have no seals."""
+    for file in folder.iterdir():
+        rows = pq.read_table(file)
+        metadata = {**rows.schema.metadata, b"tonframes": b'{"schema": 1, "proof": "links"}'}
+        pq.write_table(rows.replace_schema_metadata(metadata), file)
+    assert is_right(folder, 3)
+    assert "(links)" in repr(tf.read_blocks(folder))
+
+
+def test_pandas_reads_the_files_as_the_same_frames(folder):
+    for name in NAMES:
+        read = pd.read_parquet(folder / f"{name}.parquet")
+        assert_frame_equal(read, sample(3).frame(name))

@@ -1,0 +1,46 @@
+"""Enter the frames that users pass: those of pandas, polars, pyarrow, DuckDB, Dask and PySpark."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import narwhals as nw
+from narwhals.exceptions import DuplicateError
+
+from tonframes.errors import shorten
+
+
+def enter(frame: Any, helper: str, **options: bool) -> Any:
+    """Return a frame of narwhals, or what was passed if it is no frame.
+
+    Parameters
+    ----------
+    frame
+        What the user passed.
+    helper
+        Name of the function that the user called, for error messages.
+    options
+        As in `narwhals.from_native`.
+
+    Raises
+    ------
+    ValueError
+        Two columns have the same name.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> enter(pd.DataFrame([[1, 2]], columns=["lt", "lt"]), "fee_summary")
+    Traceback (most recent call last):
+    ValueError: fee_summary takes a frame in which each column has its own name: 'lt' comes 2 times
+    """
+    try:
+        return nw.from_native(frame, pass_through=True, **options)
+    except DuplicateError:
+        names = getattr(frame, "column_names", None) or frame.columns
+        [(name, times), *_] = Counter(names).most_common(1)
+        raise ValueError(
+            f"{helper} takes a frame in which each column has its own name: {shorten(name)} comes "
+            f"{times} times"
+        ) from None

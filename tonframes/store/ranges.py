@@ -1,0 +1,223 @@
+"""Ranges of masterchain seqnos: written, merged, and put in order where they overlap."""
+
+from __future__ import annotations
+
+import shutil
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tonframes.atomic import sync
+from tonframes.seqnos import SPAN, aligned, meeting, subtract
+from tonframes.store import damage
+from tonframes.store.digest import within
+from tonframes.store.files import HISTORY_FOLDERS, Damaged, HeldFile
+from tonframes.store.overlaps import disjoint
+from tonframes.store.reader import MERGING
+from tonframes.store.writer import Writer, all_or_none
+from tonframes.wire import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+#: Tables by ranges of seqnos, in the order in which they are written. A range is held once the
+#: last one has its file.
+RANGED = ("messages", "blocks", "transactions")
+
+#: Files are merged up to this many transactions, to limit the memory.
+LARGEST = 20_000
+
+
+def written_with(file: HeldFile) -> Iterable[str]:
+    """List the folders of the files that were written together with one, the last one first."""
+    folder = file.path.parent.name
+    if folder == RANGED[-1]:
+        return reversed(RANGED)
+    return reversed(HISTORY_FOLDERS) if folder in HISTORY_FOLDERS else [folder]
+
+
+class RangeWriter(Writer):
+    """The tables of masterchain blocks, which have the same ranges."""
+
+    def write_blocks(
+        self, tables: Mapping[str, pa.Table], seqnos: Iterable[range], *, proof: str
+    ) -> None:
+        """Commit the rows of whole masterchain blocks. Seqnos that are held are left as they are.
+
+        Parameters
+        ----------
+        tables
+            transactions and messages, blocks where the service shows them, and the address book.
+        seqnos
+            The masterchain seqnos that the tables cover, those without transactions included.
+        proof
+            How it was shown that nothing is missing: "chain" or "links".
+        """
+        names = [name for name in RANGED if name in tables]
+        with self._writing():
+            for run in self.gaps(seqnos):
+                for part in aligned(run):
+                    self._make_room(part)
+                    rows = {name: within(tables[name], [part]) for name in names}
+                    self._write_range(self.path, rows, part, proof)
+            self._append("address_book", tables["address_book"])
+
+    def _write_range(
+        self, folder: Path, tables: Mapping[str, pa.Table], run: range, proof: str | None
+    ) -> None:
+        """Write the files of a range, that of the transactions last."""
+        names = [name for name in RANGED if name in tables]
+        with all_or_none() as written:
+            for name in names:
+                (folder / name).mkdir(parents=True, exist_ok=True)
+                file = folder / name / f"{run.start:011d}-{run.stop:011d}.parquet"
+                written.append(file)
+                self._write(
+                    schema.TABLES[name],
+                    tables[name],
+                    file,
+                    start=run.start,
+                    stop=run.stop,
+                    proof=proof,
+                    tables=names if name == RANGED[-1] else (),
+                )
+
+    def merge(self, seqnos: range) -> None:
+        """Merge adjacent small files of the masterchain blocks around these.
+
+        The merged files are written into a folder of their own. Then the small ones are removed,
+        and the merged ones are moved to their places. So a folder never has a row twice. A process
+        that is killed in between leaves the merged files, which are read instead of the small
+        ones, and which the next writer moves to their places.
+        """
+        with self._writing():
+            for group in self._groups(seqnos):
+                self._merge(group)
+
+    def _groups(self, seqnos: range) -> Iterator[list[HeldFile]]:
+        """List adjacent files that can be one: of one part between multiples of `SPAN`."""
+        around = range(seqnos.start // SPAN * SPAN, -(-seqnos.stop // SPAN) * SPAN)
+        network, table = self.network, schema.TABLES["transactions"]
+        group: list[HeldFile] = []
+        for run, path in self._ranges("transactions").items():
+            if meeting(run, [around]):
+                file = HeldFile(path, table, network, run)
+                if group and not self._fits(group, file):
+                    yield group
+                    group = []
+                group.append(file)
+        yield group
+
+    def _fits(self, group: Sequence[HeldFile], file: HeldFile) -> bool:
+        last, run = group[-1].run or range(0), file.run or range(0)
+        if last.stop != run.start or run.start % SPAN == 0:
+            return False
+        try:
+            footers = [one.footer() for one in (*group, file)]
+        except Damaged:
+            return False
+        alike = len({tuple(footer.tables) for footer in footers}) == 1
+        return alike and sum(footer.rows for footer in footers) <= LARGEST
+
+    def _merge(self, group: Sequence[HeldFile]) -> None:
+        """Write files as one, which takes their places; damaged ones stay as they are."""
+        if len(group) < 2:  # noqa: PLR2004 - nothing to merge
+            return
+        runs = [file.run or range(0) for file in group]
+        start, stop = runs[0].start, runs[-1].stop
+        try:
+            said = [file.footer() for file in group]
+            rows = {
+                name: pa.concat_tables(
+                    self._checked_rows(self.path / name / file.path.name, file.run)
+                    for file in group
+                )
+                for name in said[0].tables
+            }
+        except Damaged:
+            return
+        proof = "; ".join(dict.fromkeys(footer.proof for footer in said if footer.proof))
+        self._write_range(self.path / MERGING, rows, range(start, stop), proof)
+        self._finish_merging()
+
+    def _checked_rows(self, path: Path, run: range | None) -> pa.Table:
+        file = HeldFile(path, schema.TABLES[path.parent.name], self.network, run)
+        damage.check(file)
+        return file.read(file.table.schema.names)
+
+    def _finish_merging(self) -> None:
+        """Put merged files into the places of the small ones."""
+        folder = self.path / MERGING
+        if not folder.is_dir():
+            return
+        for whole, new in self._ranges(f"{MERGING}/transactions").items():
+            if fault := self._fault_of_merged(new):
+                self._put_aside([new], f"{fault.path} {fault.reason}")
+            else:
+                self._replace_small(whole)
+        # What else was written when a process was killed before is held in the small files.
+        held = self._committed()
+        for name in RANGED:
+            rest = self._ranges(f"{MERGING}/{name}").items()
+            lost = [file for run, file in rest if subtract([run], held)]
+            self._put_aside(lost, f"{folder} has files of which no others have the rows")
+        shutil.rmtree(folder)
+
+    def _replace_small(self, whole: range) -> None:
+        """Remove the small files of a range, and put the merged ones into their places."""
+        for name in reversed(RANGED):
+            for run, file in self._ranges(name).items():
+                if run != whole and run[0] in whole and run[-1] in whole:
+                    file.unlink()
+            sync(self.path / name)
+        for name in RANGED:
+            for run, file in self._ranges(f"{MERGING}/{name}").items():
+                if run == whole:
+                    file.replace(self.path / name / file.name)
+            sync(self.path / name)
+
+    def _fault_of_merged(self, file: Path) -> Damaged | None:
+        """Return what is wrong with merged files, some of which may have their places already."""
+        network = self.network
+        try:
+            for name in damage.check(self._held_file(file, network)).tables:
+                there = self.path / MERGING / name / file.name
+                place = there if there.exists() else self.path / name / file.name
+                damage.check(self._held_file(place, network))
+        except Damaged as damaged:
+            return damaged
+        return None
+
+    def _make_room(self, part: range) -> None:
+        """Set aside files without their transactions that would overlap those of a new range."""
+        held = {file.name for file in self._files_in("transactions")}
+        for name in RANGED[:-1]:
+            orphans = [
+                file
+                for run, file in self._ranges(name).items()
+                if meeting(run, [part]) and run != part and file.name not in held
+            ]
+            self._put_aside(orphans, f"there are files in {name} without those in transactions")
+
+    def _part_overlaps(self) -> None:
+        """Set aside files whose rows others have, and write again what only they have."""
+        committed, network = self._ranges("transactions"), self.network
+        parts = disjoint(committed)
+        if len(parts) == len(committed) and all(part == run for part, run in parts.items()):
+            return
+        self._check_overlaps(committed)
+        for run, path in committed.items():
+            rest = [part for part, whole in parts.items() if whole == run]
+            if rest == [run]:
+                continue
+            file = self._held_file(path, network)
+            footer = damage.check(file)
+            for part in rest:
+                rows = {
+                    name: within(self._checked_rows(file.beside(name).path, run), [part])
+                    for name in footer.tables
+                }
+                self._write_range(self.path, rows, part, footer.proof)
+            others = [file.beside(name).path for name in written_with(file)]
+            self._put_aside(others, f"{path} overlaps other files, which have equal rows")

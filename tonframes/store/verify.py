@@ -1,0 +1,47 @@
+"""Verify all bytes of a store, and change nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tonframes.store.damage import find_damaged
+from tonframes.store.ingested import Ingested
+from tonframes.store.reader import Reader
+
+if TYPE_CHECKING:
+    from os import PathLike
+    from pathlib import Path
+
+
+def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
+    """Verify all bytes of the files of a store, ingested ones included; nothing is changed.
+
+    Fetching into the store sets damaged files aside, and fetches what they held again.
+
+    Parameters
+    ----------
+    path
+        A store.
+
+    Returns
+    -------
+    The damaged files, and what is wrong with each; empty if all files are as they were written.
+
+    Raises
+    ------
+    StoreError
+        There is no store at `path`, a folder of it is away, files overlap and have different rows,
+        or a newer tonframes has written to it.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> verify_store(tf.sample())
+    {}
+    """
+    store, ingested = Reader(path), Ingested(path)
+    if not ingested.exists():
+        store.check()
+    store.files("transactions")  # raises an error if files overlap and have different rows
+    damaged = find_damaged([*store.all_files(), *ingested.all_files()])
+    return {fault.path: fault.reason for _, fault in damaged}

@@ -1,0 +1,174 @@
+"""Writing to a store: the lock, `network.json`, single files, and files that are left over."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
+
+from tonframes.atomic import TEMPORARY, probe, sync
+from tonframes.errors import StoreError, warn
+from tonframes.store import damage
+from tonframes.store.digest import digest
+from tonframes.store.files import FOLDERS, Footer, replace, write, writing
+from tonframes.store.identity import NETWORK, StoreInfo, encoded, is_sealed
+from tonframes.store.locks import locked
+from tonframes.store.reader import MERGING, MOMENT, Reader
+from tonframes.wire import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    import pyarrow as pa
+
+    from tonframes.wire.record import Table
+
+#: Bytes that must fit on the disk before anything is fetched.
+_ROOM = 2**16
+
+
+@contextmanager
+def all_or_none() -> Iterator[list[Path]]:
+    """Remove the files in the list that is yielded if not all of them can be written."""
+    written: list[Path] = []
+    try:
+        yield written
+    except BaseException:
+        for file in reversed(written):
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+        raise
+
+
+class Writer(Reader):
+    """A store that is written to by one process at a time."""
+
+    def prepare(self) -> None:
+        """Check that the folder can be written to, before anything is asked of a service.
+
+        Raises
+        ------
+        StoreError
+            It cannot: its path is that of a file, permission is missing, the disk is full or
+            read-only, its file system has no locks, another process holds its lock, or a newer
+            tonframes has written to it.
+        """
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        with self._writing():
+            for folder in self._folders():
+                if folder.is_dir():
+                    with writing(folder):
+                        probe(folder, _ROOM)
+
+    def claim(self, network: str, service: str) -> None:
+        """Make the folder a store of this network, or refuse if it is one of another.
+
+        Raises
+        ------
+        StoreError
+            It is of another network, or cannot be written to, as in `prepare`.
+        """
+        self.prepare()
+        with self._writing():
+            held = self.network
+            if held is not None and held != network:
+                raise StoreError(
+                    f"the store {self.path} is of the network {held}, and {service} is of "
+                    f"{network}: give another store=",
+                    path=self.path,
+                )
+            for name in schema.TABLES:
+                (self.path / name).mkdir(exist_ok=True)
+            if held is None:
+                self._write_info(StoreInfo(network, service, schema.VERSION))
+                sync(self.path.parent)
+
+    def raise_version(self) -> None:
+        """Write into `network.json` that the store may have files of the present version."""
+        info = self.info()
+        if info is not None and info.schema < schema.VERSION:
+            self._write_info(StoreInfo(info.network, info.service, schema.VERSION))
+
+    def _write_info(self, info: StoreInfo) -> None:
+        replace(self.path / NETWORK, [encoded(info)])
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the lock, to write within this folder only.
+
+        Raises
+        ------
+        StoreError
+            Another process holds the lock, a folder of the store is a symbolic link, or a newer
+            tonframes has written to the store.
+        """
+        with writing(self.path), locked(self.path):
+            info = self.info()
+            for folder in (*self._folders(), self.path / damage.FOLDER, self.path / MERGING):
+                if folder.is_symlink():
+                    raise StoreError(
+                        f"{folder} is a symbolic link: a store writes within its own folder only",
+                        path=folder,
+                    )
+            self.check_folders()
+            if info is not None and not is_sealed(self.path, info):
+                self._write_info(info)
+            yield
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Hold the lock, with nothing half done in the store."""
+        with self.exclusive():
+            self._sweep()
+            yield
+
+    def _folders(self) -> list[Path]:
+        return [self.path / name for name in FOLDERS]
+
+    def _sweep(self) -> None:
+        """Put in order what a killed process has left.
+
+        This is done under the lock only, so its holder never moves what another process writes.
+        """
+        self._sweep_temporary()
+
+    def _sweep_temporary(self) -> None:
+        for folder in (self.path, *self._folders()):
+            for file in folder.glob(".*.tmp"):
+                if TEMPORARY.fullmatch(file.name):
+                    file.unlink(missing_ok=True)
+
+    def _sweep_orphans(self, folders: Iterable[str], last: str) -> None:
+        """Set aside old files without the one that is written last with them."""
+        held = {file.name for file in self._files_in(last)}
+        for name in folders:
+            orphans = [f for f in self._files_in(name) if f.name not in held and damage.is_old(f)]
+            self._put_aside(orphans, f"there are files in {name} without those in {last}")
+
+    def _put_aside(self, files: Sequence[Path], reason: str) -> None:
+        """Move files into the folder `damaged`, and warn."""
+        if files and (moved := damage.set_aside(self.path, files)):
+            warn(f"{reason}: moved to {self.path / damage.FOLDER} ({len(moved)} files)")
+
+    def _append(self, name: str, rows: pa.Table) -> None:
+        if len(rows):
+            moment = pc.max(rows["fetched_at"]).as_py().strftime(MOMENT)
+            file = self.path / name / f"{moment}-{digest(rows)[:8]}.parquet"
+            self._write(schema.TABLES[name], rows, file)
+
+    def _write(self, table: Table, rows: pa.Table, file: Path, **about: Any) -> None:
+        self.raise_version()
+        footer = Footer(
+            schema=schema.VERSION,
+            tonframes=version("tonframes"),
+            network=self.network or "",
+            service=self.service,
+            rows=len(rows),
+            digest=digest(rows),
+            **about,
+        )
+        write(file, table, rows, footer)
