@@ -85,6 +85,7 @@ def reported(log: Path, work: Callable[..., object], *arguments: object) -> None
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)
     faulthandler.register(signal.SIGUSR1, all_threads=True)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
     warnings.simplefilter("always")
     try:
         work(*arguments)

@@ -256,6 +256,21 @@ def test_an_account_that_never_existed_has_an_empty_result_that_says_so(client, 
         assert "unknown to the service" in repr(history)
 
 
+class WithoutStates(HistoryService):
+    """A service whose answers lack the states of accounts."""
+
+    def _states(self, _addresses, _last):
+        return []
+
+
+def test_accounts_whose_states_are_missing_have_their_transactions(rows, truth, accounts):
+    some = [*accounts[:3], *accounts[-40:]]
+    with WithoutStates(rows) as service, tf.Client(service.url) as client:
+        history = tf.fetch_transactions([*some, NOBODY], client=client, store=None)
+        check(history, truth, some)
+        assert history.unknown == (NOBODY,)
+
+
 def test_an_account_that_begins_later_is_not_unknown_any_more(rows, truth, accounts, tmp_path):
     now = sorted(truth["transactions"]["now"].to_pylist())
     account = next(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tonframes.client import Client
-    from tonframes.fetch.histories.chains import Chains, Step
+    from tonframes.fetch.histories.chains import Chains, Last, Step
     from tonframes.fetch.histories.reading import AccountPage
     from tonframes.store import Unit
     from tonframes.wire.tables import Tables
@@ -57,7 +57,9 @@ class Batch:
         If a URL is too long for the service or a gateway before it, the accounts are halved.
         """
         try:
-            for account, last in last_transactions(self._client, accounts).items():
+            known = last_transactions(self._client, accounts)
+            without = [account for account, (lt, _) in known.items() if not lt]
+            for account, last in (known | self._last_of(without)).items():
                 self._chains.set_last(account, last)
             for window, unit, some in self._windows(accounts):
                 for page in read_window(self._client, some, unit, window):
@@ -68,6 +70,26 @@ class Batch:
                 raise
         half = len(accounts) // 2
         return self.fetch(accounts[:half]) | self.fetch(accounts[half:])
+
+    def _last_of(self, accounts: Sequence[str]) -> dict[str, Last]:
+        """Return the last transactions of those accounts that have any, though they have no state.
+
+        An answer may lack states: only their transactions tell whether accounts have none.
+        """
+        found: dict[str, Last] = {}
+        waiting = list(accounts)
+        while waiting:
+            most = _rows(len(waiting))
+            page = read_page(
+                self._client, waiting, "lt", range(ENDS["lt"]), most=most, newest_first=True
+            )
+            columns = (page.transactions[name].to_pylist() for name in ("account", "lt", "hash"))
+            for account, lt, tx_hash in zip(*columns, strict=True):
+                found.setdefault(account, (lt, tx_hash))
+            if not page.full:
+                break
+            waiting = [account for account in waiting if account not in found]
+        return found
 
     def _windows(self, accounts: Sequence[str]) -> Iterator[tuple[range, Unit, list[str]]]:
         """Yield the windows to read: gaps of accounts that are almost the same, as one."""
