@@ -12,31 +12,32 @@ from tonframes.plots import (
     plot_trace,
 )
 
-#: A trace of the sample.
-LONGEST = "c7XFgxqyWGR+HQvo+NcIdIA4LlE5T3alP3nXVRvQXso="
+#: The trace of a jetton transfer, within the first rows of the sample.
+TRANSFER = "zoPlruANu5jJi/NuxBxjlJmA/LCIs62nDWLeaCLD0ls="
 #: Every kind of plot: a function and its options.
 PLOTS = {
     "fees": (plot_fees, {}),
     "fees by hour": (plot_fees, {"by": "hour"}),
     "fees by week": (plot_fees, {"by": "week"}),
-    "fees by opcode": (plot_fees, {"by": "opcode"}),
+    "fees by operation": (plot_fees, {"by": "operation"}),
     "fees by two": (plot_fees, {"by": ["account", "descr"], "top": 20}),
     "gas": (plot_gas, {}),
     "gas by day": (plot_gas, {"by": "day"}),
     "gas by month": (plot_gas, {"by": "month"}),
     "gas by code": (plot_gas, {"by": "account_state_code_hash_before"}),
-    "gas by opcode": (plot_gas, {"by": "opcode"}),
+    "gas by operation": (plot_gas, {"by": "operation"}),
     "failures": (plot_failures, {}),
     "all failures": (plot_failures, {"top": 40}),
     "failures by hour": (plot_failures, {"by": "hour"}),
     "failures by month": (plot_failures, {"by": "month"}),
-    "failures by opcode": (plot_failures, {"by": "opcode"}),
+    "failures by operation": (plot_failures, {"by": "operation"}),
     "activity": (plot_activity, {}),
     "activity by week": (plot_activity, {"by": "week"}),
     "activity by block": (plot_activity, {"by": "mc_block_seqno"}),
+    "activity by operation": (plot_activity, {"by": "operation"}),
     "activity by account": (plot_activity, {"by": "account"}),
     "flows": (plot_flows, {}),
-    "trace": (plot_trace, {"trace_id": LONGEST}),
+    "trace": (plot_trace, {"trace_id": TRANSFER}),
 }
 TABLES = ("transactions", "messages")
 

@@ -27,7 +27,7 @@ def test_the_demo_does_the_main_job(tmp_path, capsys):
         "(1250, 100)",
         "(200, 18)",
         "4. Fees",
-        "5. Accounts that use the most gas",
+        "5. Operations that cost the most gas",
         "6. Failures and their reasons",
         "7. A picture",
     ):

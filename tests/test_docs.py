@@ -34,7 +34,7 @@ def test_the_python_of_the_readme_gives_the_output_shown(monkeypatch, tmp_path):
     test = doctest.DocTestParser().get_doctest(first, scope, "README", "README.md", 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     assert runner.run(test, clear_globs=False).failed == 0
-    assert len(test.examples) == 12
+    assert len(test.examples) == 11
     # The second asks the real chain: here a local service stands in, over other blocks.
     with tf.serve(tf.sample(), dialect="service") as url:
         monkeypatch.setenv("TONFRAMES_URL", url)

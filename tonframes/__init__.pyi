@@ -7,6 +7,7 @@ from .analysis.failures import failure_summary, failures
 from .analysis.fees import fee_breakdown, fee_summary, undo_gas_exchange
 from .analysis.gas import gas_outliers, gas_summary
 from .analysis.names import with_names
+from .analysis.operations import with_operation
 from .analysis.prices import price_of
 from .analysis.storage import storage_rates
 from .analysis.traces import trace_costs
@@ -134,5 +135,6 @@ __all__ = [
     "upgrade_store",
     "verify_store",
     "with_names",
+    "with_operation",
     "write_csv",
 ]

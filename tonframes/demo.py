@@ -74,9 +74,9 @@ def demo(store: str | PathLike[str]) -> Path:
     show("accounts.accounts", accounts.accounts[["address", "status", "balance"]].head())
     fees = fee_summary(blocks)
     show("4. Fees, in nanoton: fee_summary", fees.T.set_axis(["nanoton"], axis=1))
-    columns = ["account", "calls", "gas_used", "gas_median", "gas_max", "gas_fees"]
-    gas = gas_summary(blocks, by="account")
-    show("5. Accounts that use the most gas: gas_summary", gas.nlargest(5, "gas_used")[columns])
+    columns = ["operation", "calls", "gas_used", "gas_median", "gas_max", "gas_fees"]
+    gas = gas_summary(blocks, by="operation")
+    show("5. Operations that cost the most gas: gas_summary", gas[columns].head())
     columns = ["phase", "code", "name", "failures", "cost"]
     show(
         "6. Failures and their reasons: failure_summary",
@@ -97,12 +97,12 @@ def demo(store: str | PathLike[str]) -> Path:
 
 
 def draw(blocks: Blocks) -> Figure:
-    """Plot the parts of the fees, and the gas that calls use."""
+    """Plot the cost of each operation, and the gas that calls use."""
     from matplotlib.figure import Figure  # noqa: PLC0415 - tonframes is imported without matplotlib
 
     figure = Figure(figsize=(10, 3.6), layout="constrained")
     left, right = figure.subplots(1, 2)
-    plot_fees(blocks, ax=left)
+    plot_fees(blocks, by="operation", top=8, ax=left)
     plot_gas(blocks, ax=right)
     figure.supxlabel(
         f"{len(blocks.transactions):,} transactions of a made-up chain", fontsize="small"

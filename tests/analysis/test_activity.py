@@ -12,6 +12,7 @@ from chains import frames
 from pandas.testing import assert_frame_equal
 
 from tonframes.analysis.activity import ACTIVITY, ACTIVITY_MESSAGES, FLOWS, activity, flows
+from tonframes.network.opcodes import opcode_name
 
 # Some recorded answers contain extra fields.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
@@ -82,8 +83,26 @@ def hour(row):
 
 
 def opcode(row):
-    text = (row["in_msg"] or {}).get("opcode")
-    return (None if text is None else int(text, 16),)
+    message = row["in_msg"] or {}
+    text = message.get("opcode")
+    return (None if text is None or message["source"] is None else int(text, 16),)
+
+
+def operation(row):
+    """Name what a transaction does, from its JSON."""
+    message = row["in_msg"]
+    if message is None:
+        return ("tick-tock",)
+    if message["source"] is None:
+        return ("external",)
+    if message["bounced"]:
+        return ("bounced",)
+    if message["opcode"] is None:
+        return ("deposit",)
+    code = int(message["opcode"], 16)
+    if code == 0:
+        return ("comment",)
+    return (message.get("decoded_opcode") or opcode_name(code) or f"0x{code:08x}",)
 
 
 @pytest.mark.parametrize(
@@ -91,6 +110,8 @@ def opcode(row):
     [
         ("hour", hour),
         ("opcode", opcode),
+        ("operation", operation),
+        (["operation", "opcode"], lambda row: operation(row) + opcode(row)),
         ("mc_block_seqno", lambda row: (row["mc_block_seqno"],)),
         (
             ["block_workchain", "account"],
@@ -146,6 +167,7 @@ def distinct(answers):
     [
         (("source", "destination"), lambda m: (m["source"], m["destination"])),
         ("opcode", lambda m: (m["opcode"] and int(m["opcode"], 16),)),
+        ("operation", lambda m: operation({"in_msg": m})),
         (
             ["source", "day"],
             lambda m: (

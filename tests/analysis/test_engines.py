@@ -19,6 +19,12 @@ from slow import slow
 import tonframes as tf
 from tonframes.analysis import engines
 
+
+def only(frame, *columns):
+    """Select columns beside the operation: other columns of the lake are different."""
+    return nw.from_native(frame).select(*columns, "operation").to_native()
+
+
 #: What is called, by a name: transactions and messages in, a frame out.
 CALLS = {
     "undo_gas_exchange": lambda t, _: tf.undo_gas_exchange(t),
@@ -26,6 +32,7 @@ CALLS = {
     "fee_summary": tf.fee_summary,
     "fee_summary of codes": lambda t, m: tf.fee_summary(t, m, by="compute_exit_code"),
     "fee_summary of opcodes": lambda t, m: tf.fee_summary(t, m, by=["opcode", "hour"]),
+    "fee_summary of operations": lambda t, m: tf.fee_summary(t, m, by=["operation", "hour"]),
     "check_fees": lambda t, _: tf.check_fees(t),
     "check_balances": tf.check_balances,
     "gas_summary": lambda t, _: tf.gas_summary(t),
@@ -33,10 +40,14 @@ CALLS = {
         t, by=["block_workchain", "compute_exit_code"]
     ),
     "gas_summary of opcodes": lambda t, m: tf.gas_summary(t, m, by=["opcode", "hour"]),
+    "gas_summary of operations": lambda t, m: tf.gas_summary(t, m, by="operation"),
     "gas_outliers": lambda t, _: tf.gas_outliers(t, factor=1, min_calls=1),
     "gas_outliers of all": lambda t, _: tf.gas_outliers(t, by=(), factor=1.5),
     "gas_outliers of opcodes": lambda t, m: tf.gas_outliers(
         t, m, by=["account_state_code_hash_before", "opcode"], factor=1, min_calls=2
+    ),
+    "gas_outliers of operations": lambda t, m: tf.gas_outliers(
+        t, m, by=["account_state_code_hash_before", "operation"], factor=1, min_calls=2
     ),
     "price_of": lambda t, _: tf.price_of(t),
     "failures": lambda t, _: tf.failures(t),
@@ -44,19 +55,26 @@ CALLS = {
     "failure_summary of opcodes": lambda t, m: tf.failure_summary(
         t, m, by=["opcode", "phase", "code"]
     ),
+    "failure_summary of operations": lambda t, m: tf.failure_summary(
+        t, m, by=["operation", "name"]
+    ),
     "failure_summary of hours": lambda t, _: tf.failure_summary(t, by=["hour", "name"]),
     "trace_costs": tf.trace_costs,
     "storage_rates": lambda t, _: tf.storage_rates(t),
     "activity": tf.activity,
     "activity of shards": lambda t, m: tf.activity(t, m, by=["block_workchain", "block_shard"]),
     "activity of opcodes": lambda t, m: tf.activity(t, m, by=["opcode", "day"]),
+    "activity of operations": lambda t, m: tf.activity(t, m, by=["operation", "account"]),
     "activity of all": lambda t, m: tf.activity(t, m, by=()),
     "activity without messages": lambda t, _: tf.activity(t),
     "flows": lambda _, m: tf.flows(m),
     "flows of all": lambda _, m: tf.flows(m, by=()),
     "flows of opcodes": lambda _, m: tf.flows(m, by=["opcode", "hour"]),
+    "flows of operations": lambda _, m: tf.flows(m, by=["operation", "opcode"]),
     "flows of weeks": lambda _, m: tf.flows(m, by=["week", "month"], wide=True),
     "fee_summary of months": lambda t, m: tf.fee_summary(t, m, by=["week", "month"], wide=True),
+    "with_operation": lambda t, m: only(tf.with_operation(t, m), "hash"),
+    "with_operation of messages": lambda _, m: only(tf.with_operation(m), "msg_hash", "direction"),
     "to_ton": lambda t, _: tf.to_ton(tf.fee_breakdown(t)),
 }
 

@@ -14,6 +14,7 @@ from parity import MOST_ENGINES, assert_same, collected, frame_of
 
 import tonframes as tf
 from tonframes.analysis.failures import FAILURES, failure_summary, failures
+from tonframes.analysis.operations import with_operation
 from tonframes.network import exit_codes, result_codes
 
 # Some recorded answers contain extra fields.
@@ -49,6 +50,13 @@ NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 def frame(rows):
     return table(rows).to_pandas(types_mapper=NULLABLE.get)
+
+
+def given(engine, rows, folder):
+    """Make a frame of an engine, on pandas with nullable dtypes."""
+    if engine == "pandas":
+        return rows.to_pandas(types_mapper=NULLABLE.get)
+    return frame_of(engine, rows, folder)
 
 
 # What is listed
@@ -291,9 +299,12 @@ def code_of(row):
 @pytest.mark.parametrize("engine", MOST_ENGINES)
 def test_engines_agree_on_rows_with_missing_values(engine, tmp_path):
     rows = [dict(zip(CASES, case, strict=True)) for case in itertools.product(*CASES.values())]
-    given = frame(rows) if engine == "pandas" else frame_of(engine, table(rows), tmp_path)
     columns = ["hash", "phase", "code", "name", "bounce"]
-    listed = collected(engine, failures(given)).select(columns).to_pylist()
+    listed = (
+        collected(engine, failures(given(engine, table(rows), tmp_path)))
+        .select(columns)
+        .to_pylist()
+    )
     expected = [
         dict(
             zip(
@@ -306,6 +317,28 @@ def test_engines_agree_on_rows_with_missing_values(engine, tmp_path):
         if phase_of(row) or row["aborted"]
     ]
     assert sorted(listed, key=lambda row: int(row["hash"])) == expected
+
+
+WALLET_V5 = "IINLe3KxEhR+Gy+0V7hOdNGjDwT3N9T2KmaOlVLSty8="
+WALLET_V4 = "/rX/aCDi/w2Ug+fg1iyBfYRniftK5YDIeIZtlZ2r1cA="
+
+
+@pytest.mark.parametrize("engine", MOST_ENGINES)
+def test_the_code_of_the_contract_decides_between_names(engine, tmp_path):
+    hashes = [WALLET_V5, WALLET_V4, None]
+    row = {"aborted": True, "compute_success": False, "compute_exit_code": 137}
+    rows = table([row] * 3).append_column("account_state_code_hash_before", pa.array(hashes))
+    found = collected(engine, failures(given(engine, rows, tmp_path)))
+    named = {row["hash"]: (row["name"], row["meaning"]) for row in found.to_pylist()}
+    assert [name for name, _ in map(named.get, "012")] == [
+        "errors not ignored (wallet v5)",
+        "masterchain support off (Tact)",
+        "wallet v5: errors not ignored, or Tact: masterchain support off",
+    ]
+    in_wallet, elsewhere, unknown = (meaning for _, meaning in map(named.get, "012"))
+    assert unknown == f"In a wallet v5: {in_wallet} In a contract written in Tact: {elsewhere}"
+    without = failures(given(engine, table([row]), tmp_path))
+    assert collected(engine, without)["name"].to_pylist() == [named["2"][0]]
 
 
 # What it cost
@@ -383,7 +416,8 @@ FIGURES = ["failures", "rate", "call_rate", "accounts", "cost", "stuck", "stuck_
 def grouped(transactions, messages, keys):
     """Do what `failure_summary` does, in pandas."""
     incoming = messages[messages.direction == "in"].set_index("tx_hash")
-    rows = transactions.set_index("hash")
+    incoming["opcode"] = incoming.opcode.mask(incoming.source.isna())  # of a signature
+    rows = with_operation(transactions, messages).set_index("hash")
     others = [key for key in keys if key not in ("phase", "code", "name", "meaning", "bounce")]
     for key in others:
         if key not in rows:
@@ -418,6 +452,7 @@ def grouped(transactions, messages, keys):
         ("bounce", ["bounce"]),
         ("name", ["name"]),
         ("opcode", ["opcode"]),
+        (["operation", "phase"], ["operation", "phase"]),
         (["account", "phase"], ["account", "phase"]),
         (["skipped_reason", "bounced"], ["skipped_reason", "bounced"]),
         ("compute_success", ["compute_success"]),

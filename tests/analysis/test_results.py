@@ -37,7 +37,7 @@ def blocks():
 
 
 def test_every_result_is_of_a_public_function():
-    assert {*CALLS, "with_names", "decode_bodies"} == RESULTS.keys()
+    assert {*CALLS, "with_names", "with_operation", "decode_bodies"} == RESULTS.keys()
     assert RESULTS.keys() <= set(tf.__all__)
 
 

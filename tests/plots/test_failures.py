@@ -23,7 +23,7 @@ def test_by_default_codes_are_named_and_divided_into_phases(frames):
     assert ax.get_legend().get_title().get_text() == "phase"
 
 
-@pytest.mark.parametrize("by", [["account", "bounce"], "phase", ["phase", "opcode"], ()])
+@pytest.mark.parametrize("by", [["account", "bounce"], "phase", ["phase", "operation"], ()])
 def test_groups_of_other_columns_are_divided_into_phases(by, frames):
     ax = plot_failures(*frames, by=by, top=3)
     counts = failure_summary(*frames, by=by).failures.to_list()

@@ -11,7 +11,7 @@ from tonframes import fee_summary, to_ton
 from tonframes.plots import plot_fees
 
 
-@pytest.mark.parametrize("by", ["opcode", "account", ["descr", "compute_exit_code"]])
+@pytest.mark.parametrize("by", ["operation", "account", ["descr", "compute_exit_code"]])
 def test_bars_add_up_to_the_cost(by, frames):
     ax = plot_fees(*frames, by=by, top=4)
     cost = fee_summary(*frames, by=by).cost

@@ -9,7 +9,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import LONGEST, PLOTS, TABLES, draw, texts
+from drawn import PLOTS, TABLES, TRANSFER, draw, texts
 from pandas.testing import assert_frame_equal
 from parity import frame_of
 from slow import slow
@@ -24,7 +24,7 @@ from tonframes.plots import (
 )
 
 #: One plot of each function.
-FUNCTIONS = ["fees by opcode", "gas", "failures by opcode", "activity", "flows", "trace"]
+FUNCTIONS = ["fees by operation", "gas", "failures by operation", "activity", "flows", "trace"]
 #: All plots, of which the ordinary run draws one of each function.
 ALL = FUNCTIONS + slow(*(name for name in PLOTS if name not in FUNCTIONS))
 #: The plots of all rows, which may be none.
@@ -163,7 +163,7 @@ def test_wrong_columns_raise_and_create_no_figure(frames):
     with pytest.raises(ValueError, match="value"):
         plot_flows(messages.drop(columns="value"))
     with pytest.raises(ValueError, match="plot_trace needs the column 'msg_hash'"):
-        plot_trace(messages.drop(columns="msg_hash"), trace_id=LONGEST)
+        plot_trace(messages.drop(columns="msg_hash"), trace_id=TRANSFER)
     with pytest.raises(TypeError, match="plot_trace needs a trace_id, a str, not 7"):
         plot_trace(messages, trace_id=7)
     book = pd.DataFrame({"address": ["0:0"]})

@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from drawn import LONGEST, texts
+from drawn import TRANSFER, texts
 
 from tonframes.plots import plot_trace
 from tonframes.plots.trace import Message, Row, join_ends, rows_of
@@ -10,8 +10,8 @@ from tonframes.plots.trace import Message, Row, join_ends, rows_of
 
 def test_each_message_of_the_trace_is_drawn_with_its_value(frames):
     messages = frames[1]
-    trace = messages[messages.trace_id == LONGEST]
-    ax = plot_trace(messages, trace_id=LONGEST)
+    trace = messages[messages.trace_id == TRANSFER]
+    ax = plot_trace(messages, trace_id=TRANSFER)
     values = trace[trace.direction == "in"].value.dropna()
     (right,) = ax.child_axes
     shown = [text for text in texts(right.get_yticklabels()) if text]
@@ -24,6 +24,7 @@ def test_each_message_of_the_trace_is_drawn_with_its_value(frames):
 def _frame(*messages):
     columns = ["msg_hash", "source", "destination", "value", "out", "in"]
     frame = pd.DataFrame(messages, columns=columns).astype({"value": "Int64"})
+    frame["operation"] = frame["msg_hash"].map("does {}".format)
     ends = [frame.assign(tx_hash=frame[end], direction=end) for end in ("out", "in")]
     return pd.concat(ends).dropna(subset="tx_hash").drop(columns=["out", "in"])
 
@@ -36,8 +37,8 @@ def test_an_unknown_trace_is_refused(blocks):
 def test_messages_have_both_ends():
     frame = _frame(("m", None, "a", None, None, "t"), ("n", "a", "b", 5, "t", None))
     assert sorted(join_ends(frame), key=lambda message: message.msg_hash) == [
-        Message("m", None, "a", None, None, "t"),
-        Message("n", "a", "b", 5, "t", None),
+        Message("m", None, "a", None, "does m", None, "t"),
+        Message("n", "a", "b", 5, "does n", "t", None),
     ]
 
 
@@ -50,11 +51,11 @@ def test_rows_are_below_their_cause():
         ("m4", "shop", None, None, "t1", None),
     )
     assert rows_of(join_ends(frame), 10) == [
-        Row("wallet", None, 0, None),
-        Row("bank", 70, 1, 0),
-        Row("wallet", 60, 2, 1),
-        Row("shop", 50, 1, 0),
-        Row(None, None, 2, 3),
+        Row("wallet", None, 0, None, "does m0"),
+        Row("bank", 70, 1, 0, "does m2"),
+        Row("wallet", 60, 2, 1, "does m3"),
+        Row("shop", 50, 1, 0, "does m1"),
+        Row(None, None, 2, 3, "does m4"),
     ]
 
 
@@ -65,10 +66,10 @@ def test_others_are_added_up_and_causes_are_kept():
     )
     rows = rows_of(join_ends(frame), 2)
     assert rows == [
-        Row("wallet", None, 0, None),
-        Row("a8", 18, 1, 0),
-        Row("a2", 12, 1, 0),
-        Row("end", 99, 2, 2),
+        Row("wallet", None, 0, None, "does m0"),
+        Row("a8", 18, 1, 0, "does n8"),
+        Row("a2", 12, 1, 0, "does n2"),
+        Row("end", 99, 2, 2, "does big"),
         Row(None, sum(range(10, 18)) - 12, 1, 0, others=7),
     ]
 
@@ -77,9 +78,9 @@ def test_an_incomplete_trace_starts_with_the_known_senders():
     cut = _frame(("m", "far", "a", 5, None, "t"), ("n", "clock", "b", 7, "tick", "u"))
     assert rows_of(join_ends(cut), 10) == [
         Row("clock", None),
-        Row("b", 7, 1, 0),
+        Row("b", 7, 1, 0, "does n"),
         Row("far", None),
-        Row("a", 5, 1, 2),
+        Row("a", 5, 1, 2, "does m"),
     ]
 
 
@@ -92,7 +93,9 @@ def test_a_long_trace_has_few_rows():
     rows = [("m0", None, "0:a0", None, None, "t0")]
     rows += [(f"n{i}", "0:a0", f"0:b{i}", i * 10**6, "t0", f"u{i}") for i in range(255)]
     rows += [(f"k{i}", f"0:b{i}", "0:a0", 1, f"u{i}", f"v{i}") for i in range(255)]
-    ax = plot_trace(_frame(*rows).assign(trace_id="T"), trace_id="T", top=8)
+    trace = _frame(*rows).assign(trace_id="T", bounced=False, opcode=0x0F8A7EA5)
+    ax = plot_trace(trace, trace_id="T", top=8)
     labels = texts(ax.get_yticklabels())
     assert len(labels) <= 20
+    assert labels[:2] == ["0:a0 · external", "0:b254 · jetton_transfer"]
     assert labels[-1] == "247 others"

@@ -10,10 +10,10 @@ from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.expressions import one_if
 from tonframes.analysis.grouping import (
     keys_of,
+    messages_with,
     refuse_figures,
     refuse_unknown,
     take_grouped,
-    with_unsigned_opcode,
 )
 from tonframes.analysis.periods import PERIODS, with_period
 from tonframes.analysis.phases import with_true_gas
@@ -77,9 +77,10 @@ def activity(
         `ACTIVITY` and `ACTIVITY_MESSAGES` of `tonframes.analysis.activity` name the columns.
     by
         Columns to group by: columns of transactions (mc_block_seqno, block_workchain and
-        block_shard, account, …); columns of messages (opcode, …), which means of the message that
-        started the transaction; or "hour", "day", "week" (from Monday) and "month", in UTC. An
-        empty list makes one group.
+        block_shard, account, …); columns of messages (source, …), which means of the message that
+        started the transaction; "operation", as `with_operation` gives it; or "hour", "day", "week"
+        (from Monday) and "month", in UTC. An empty list makes one group. External messages have no
+        opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -193,9 +194,10 @@ def flows(
         A frame of any engine, of our table or of the public lake, or a `Blocks`.
         `tonframes.analysis.activity.FLOWS` names the columns.
     by
-        Columns of messages to group by (source, destination, opcode, trace_id, …); or "hour",
-        "day", "week" (from Monday) and "month", in UTC, of the time when they were sent. Columns of
-        the transaction at one end of a message cannot be used. An empty list makes one group.
+        Columns of messages to group by (source, destination, opcode, trace_id, …); "operation", as
+        `with_operation` gives it; or "hour", "day", "week" (from Monday) and "month", in UTC, of
+        the time when they were sent. Columns of the transaction at one end of a message cannot be
+        used. An empty list makes one group.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -236,16 +238,10 @@ def flows(
     periods = [key for key in keys if key in PERIODS]
     own = [key for key in keys if key not in periods]
     found = intake.columns_of(messages, "flows", MESSAGES)
-    known = [key for key in own if key in MESSAGES.schema.names]
-    needs = [*FLOWS, *known, *["created_at"] * bool(periods)]
-    rows = intake.take(
-        messages, "flows", MESSAGES, needs, also=[key for key in own if key in found]
-    )
+    rows = messages_with(messages, "flows", own, [*FLOWS, *["created_at"] * bool(periods)])
     refuse_unknown("flows", own, found, found)
     rows = rows.filter(~nw.col("source").is_null() & ~nw.col("destination").is_null())
     rows = rows.unique("msg_hash")
-    if "opcode" in keys:
-        rows = engines.by_row(rows, with_unsigned_opcode)
     for period in periods:
         rows = with_period(rows, period, "created_at")
     rows = engines.by_row(rows, _split_bounced)

@@ -194,16 +194,16 @@ def largest_first(frame: Frame, name: str, keys: Sequence[str]) -> Frame:
 
 
 def beside(
-    frame: nw.DataFrame[Any] | Frame, column: str, step: Step, adds: Sequence[str]
+    frame: nw.DataFrame[Any] | Frame, columns: Sequence[str], step: Step, adds: Sequence[str]
 ) -> nw.DataFrame[Any] | Frame:
-    """Add columns that a step finds by a join on a column of text.
+    """Add columns that a step finds by a join, from columns of text.
 
     A frame in memory keeps the order of its rows, its index and its dtypes. A join does not keep
-    them, so only the column of text goes through the join.
+    them, so only the columns of text go through the join.
     """
     if isinstance(frame, nw.LazyFrame):
         return step(frame)
-    keys = frame.select(nw.col(column).cast(nw.String)).with_row_index(_ROW)
+    keys = frame.select(nw.col(*columns).cast(nw.String)).with_row_index(_ROW)
     made = step(keys.lazy()).collect().sort(_ROW)
     return frame.with_columns(*(made[name] for name in adds))
 

@@ -56,6 +56,9 @@ FAILURES = (
 #: Columns of `failures` that `failure_summary` can group by.
 OWN = ("phase", "code", "name", "meaning", "bounce")
 
+# Of the contract, which decides between the meanings of an exit code.
+_CODE_HASH = "account_state_code_hash_before"
+
 SKIPPED, COMPUTE, ACTION = "skipped", "compute", "action"
 COMMITTED, IGNORED, DEPOSIT, DUST = "committed", "ignored", "deposit", "dust"
 
@@ -107,7 +110,8 @@ def failures(transactions: AnyFrame) -> AnyFrame:
       - null: aborted, but the phases that show the reason are missing.
     - code: exit code or result code. The same number has different meanings in the two.
     - name, meaning: name and meaning of the code or reason (`tonframes.network.exit_codes` and
-      `tonframes.network.result_codes`).
+      `tonframes.network.result_codes`). An exit code may have several meanings. The code of the
+      contract decides between them, if the frame has `account_state_code_hash_before`.
     - result_arg: in phase action: the index of the action that failed, from 0.
     - no_funds: in phase action: whether it failed because money was missing.
     - bounce: `ok`: the rest of the value was sent back; `nofunds`: it should have been sent back,
@@ -148,7 +152,7 @@ def failures(transactions: AnyFrame) -> AnyFrame:
 def _needs(transactions: object, helper: str) -> list[str]:
     """List the columns to read. The public lake has no has_credit."""
     here = intake.columns_of(transactions, helper, TRANSACTIONS)
-    return [*FAILURES, *(name for name in ("has_credit",) if name in here)]
+    return [*FAILURES, *(name for name in ("has_credit", _CODE_HASH) if name in here)]
 
 
 def _shown(rows: Frame) -> Frame:
@@ -221,19 +225,20 @@ def _named(rows: Frame) -> Frame:
     phase, code, reason = nw.col("phase"), nw.col("code"), nw.col("skipped_reason")
     ran, acted = phase.is_in([COMPUTE, COMMITTED]), phase == ACTION
     skipped, ignored = phase.is_in([SKIPPED, *_NO_CALL]), phase == IGNORED
-    own = ran & (exit_codes.exit_code_names(code) == exit_codes.CONTRACT_DEFINED_NAME)
-    of_exits = {number: row.meaning for number, row in exit_codes.EXIT_CODES.items()}
+    contract = nw.col(_CODE_HASH) if _CODE_HASH in rows.collect_schema().names() else None
+    exit_name = exit_codes.exit_code_names(code, contract)
+    own = ran & (exit_name == exit_codes.CONTRACT_DEFINED_NAME)
     of_results = {number: row.meaning for number, row in result_codes.RESULT_CODES.items()}
     return rows.with_columns(
         first_match(
-            (ran, exit_codes.exit_code_names(code)),
+            (ran, exit_name),
             (acted, result_codes.result_code_names(code)),
             (skipped, reason),
             (ignored, nw.lit("skipped actions")),
         ).alias("name"),
         first_match(
             (own, nw.lit("Thrown by the contract: see its source code.")),
-            (ran, _meaning(code, of_exits)),
+            (ran, exit_codes.exit_code_meanings(code, contract)),
             (acted, _meaning(code, of_results)),
             (skipped, _meaning(reason, exit_codes.SKIP_REASONS)),
             (ignored, nw.lit("Messages that could not be sent were left out (mode +2).")),
@@ -272,12 +277,13 @@ def failure_summary(
     ----------
     transactions, messages
         Frames of one engine, or a `Blocks` in place of both. Messages are only needed to group by
-        their columns.
+        the operation or by their columns.
     by
         Columns to group by: phase, code, name, meaning and bounce of `failures`; columns of
-        transactions (account, account_state_code_hash_before, …); columns of messages (opcode,
-        source, …), which means of the message that started the transaction; or "hour", "day",
-        "week" (from Monday) and "month", in UTC. An empty list makes one group.
+        transactions (account, account_state_code_hash_before, …); columns of messages (source, …),
+        which means of the message that started the transaction; "operation", as `with_operation`
+        gives it; or "hour", "day", "week" (from Monday) and "month", in UTC. An empty list makes
+        one group. External messages have no opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -289,7 +295,7 @@ def failure_summary(
     - failures: number of failed transactions.
     - rate: share of the transactions that failed in this way, 0 to 1. It refers to all transactions
       with the same values in those columns of `by` that are not columns of `failures`: with
-      ``by=["opcode", "phase"]``, to all transactions with the same opcode.
+      ``by=["operation", "phase"]``, to all transactions with the same operation.
     - call_rate: the same share of the calls, which are the transactions without deposits and dust.
       Spam does not change this rate.
     - accounts: number of different accounts that failed in this way.

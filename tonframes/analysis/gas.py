@@ -53,12 +53,14 @@ def gas_summary(
     ----------
     transactions, messages
         Frames of one engine, of our tables or of the public lake, or a `Blocks` in place of both.
-        `tonframes.analysis.gas.GAS` names the columns. Messages are only needed to group by their
-        columns.
+        `tonframes.analysis.gas.GAS` names the columns. Messages are only needed to group by the
+        operation or by their columns.
     by
         Columns to group by: columns of transactions (account_state_code_hash_before, account, …);
-        columns of messages (opcode, …), which means of the message that started the transaction;
-        or "hour", "day", "week" (from Monday) and "month", in UTC. An empty list makes one group.
+        columns of messages (source, …), which means of the message that started the transaction;
+        "operation", as `with_operation` gives it; or "hour", "day", "week" (from Monday) and
+        "month", in UTC. An empty list makes one group. External messages have no opcode: "opcode"
+        is null.
     wide
         Return sums as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -105,13 +107,13 @@ def gas_summary(
     --------
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
-    >>> summary = gas_summary(blocks, by="opcode")
-    >>> shown = summary[["opcode", "calls", "gas_median", "gas_max", "gas_fees"]]
+    >>> summary = gas_summary(blocks, by="operation")
+    >>> shown = summary[["operation", "calls", "gas_median", "gas_max", "gas_fees"]]
     >>> print(shown.head(3).to_string(index=False))
-        opcode  calls  gas_median  gas_max  gas_fees
-    1511506142     44         737  1000000 136269781
-     395134233    221        8405     8405 122727015
-    1936287598    295        4939     9958 109007660
+                   operation  calls  gas_median  gas_max  gas_fees
+                    external    778        3308     9958 317941781
+                  0x5a17c0de     44         737  1000000 136269781
+    jetton_internal_transfer    221        8405     8405 122727015
     """
     messages = intake.paired("gas_summary", transactions, messages)
     result = results.GAS_SUMMARY
@@ -214,7 +216,7 @@ def gas_outliers(
         Columns with the same values in all calls of one kind, as for `gas_summary`. The default is
         the code, and whether the message came from outside: gas is lent to external messages only.
         For a contract that distinguishes messages by opcode,
-        ``["account_state_code_hash_before", "opcode"]`` is better.
+        ``["account_state_code_hash_before", "operation"]`` is better.
     factor
         Calls with more gas than this many times the median are returned.
     min_calls

@@ -1,4 +1,4 @@
-"""Group transactions: by their columns, by columns of the message that started them, or by time."""
+"""Group transactions: by their columns, by the message that started them, or by time."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
+from tonframes.analysis.operations import OPERATION, read_of, to_messages, to_transactions
 from tonframes.analysis.periods import PERIODS, with_period
 from tonframes.errors import did_you_mean, shorten
 from tonframes.network.opcodes import unsigned_opcodes
@@ -15,6 +16,9 @@ from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
     from tonframes.analysis.engines import Frame
+
+#: What `by` may name in addition to columns.
+COMPUTED = (*PERIODS, OPERATION)
 
 
 def keys_of(helper: str, by: str | Sequence[str]) -> list[str]:
@@ -59,13 +63,15 @@ def take_grouped(
         Columns of transactions that the helper reads.
     by
         Columns of transactions; columns of messages, which means of the message that started the
-        transaction; or `PERIODS`, in UTC. With no name, all rows are one group.
+        transaction; `OPERATION`; or `PERIODS`, in UTC. With no name, all rows are one group. If a
+        frame has a column `OPERATION`, this column is used.
     figures
         Columns of the result: `by` cannot contain them.
 
     Returns
     -------
-    The rows, and the names of the columns to group by. Opcodes are unsigned.
+    The rows, and the names of the columns to group by. Opcodes are unsigned, and null for external
+    messages.
     """
     keys = keys_of(helper, by)
     refuse_figures(helper, keys, figures)
@@ -74,19 +80,19 @@ def take_grouped(
     own = [key for key in keys if key in ours and key not in periods]
     others = [key for key in keys if key not in ours and key not in periods]
     if others and messages is None:
-        if others[0] in MESSAGES.schema.names:
+        if others[0] in (*MESSAGES.schema.names, OPERATION):
             raise ValueError(
-                f"{helper} cannot group by {others[0]!r} without messages, which have this column: "
-                "pass messages=, or a Blocks"
+                f"{helper} cannot group by {others[0]!r} without messages: pass messages=, or a "
+                "Blocks"
             )
-        near = did_you_mean(others[0], [*ours, *MESSAGES.schema.names, *PERIODS])
+        near = did_you_mean(others[0], [*ours, *MESSAGES.schema.names, *COMPUTED])
         raise ValueError(
             f"{helper} cannot group by {others[0]!r}: transactions have no such column. Pass "
-            f"messages= for columns of messages; {', '.join(PERIODS)} are computed from now{near}"
+            f"messages= for {OPERATION} and columns of messages; {', '.join(PERIODS)} are computed "
+            f"from now{near}"
         )
-    rows = intake.take(
-        transactions, helper, TRANSACTIONS, [*needs, "hash", *["now"] * bool(periods)], also=own
-    )
+    needs = [*needs, "hash", *["now"] * bool(periods), *["descr"] * (OPERATION in others)]
+    rows = intake.take(transactions, helper, TRANSACTIONS, needs, also=own)
     if others:
         theirs = intake.columns_of(messages, helper, MESSAGES)
         refuse_unknown(helper, others, theirs, [*ours, *theirs])
@@ -107,26 +113,45 @@ def refuse_unknown(
     helper: str, keys: Sequence[str], found: Iterable[str], known: Iterable[str]
 ) -> None:
     """Raise an error if no frame has the column of a key."""
-    here = set(found)
+    here = {*found, OPERATION}
     if unknown := next((key for key in keys if key not in here), None):
-        known = [*known, *PERIODS]
+        known = [*known, *COMPUTED]
         near = did_you_mean(unknown, known) or f": there are {', '.join(known)}"
         raise ValueError(f"{helper} cannot group by {unknown!r}: there is no such column{near}")
 
 
 def _with_in_message(rows: Frame, helper: str, messages: object, names: list[str]) -> Frame:
-    known = [name for name in names if name in MESSAGES.schema.names]
-    incoming = intake.take(
-        messages, helper, MESSAGES, ["tx_hash", "direction", *known], also=names
+    incoming = messages_with(
+        messages, helper, names, ["tx_hash", "direction", *["source"] * ("opcode" in names)]
     ).filter(nw.col("direction") == "in")
     intake.same_engine(helper, rows, incoming)
     if "opcode" in names:
-        incoming = engines.by_row(incoming, with_unsigned_opcode)
-    return rows.join(
-        incoming.select("tx_hash", *names), left_on="hash", right_on="tx_hash", how="left"
-    )
+        incoming = engines.by_row(incoming, _with_internal_opcode)
+    incoming = incoming.select("tx_hash", *names)
+    rows = rows.join(incoming, left_on="hash", right_on="tx_hash", how="left")
+    if OPERATION not in names:
+        return rows
+    reads = ["descr", OPERATION]
+    return engines.replace(rows, to_transactions, reads=reads, writes=[OPERATION])
 
 
-def with_unsigned_opcode(rows: Frame) -> Frame:
-    """Convert opcodes to unsigned integers, as in our tables."""
+def messages_with(messages: object, helper: str, names: list[str], needs: Sequence[str]) -> Frame:
+    """Return messages with columns to group by. The operation is computed; opcodes are unsigned."""
+    found = intake.columns_of(messages, helper, MESSAGES)
+    own = [name for name in names if name in found]
+    known = [name for name in own if name in MESSAGES.schema.names]
+    computed = OPERATION in names and OPERATION not in own
+    reads = read_of(messages, helper) if computed else []
+    rows = intake.take(messages, helper, MESSAGES, [*needs, *known, *reads], also=own)
+    if computed:
+        rows = engines.by_row(rows, to_messages)
+    return engines.by_row(rows, _with_unsigned_opcode) if "opcode" in names else rows
+
+
+def _with_unsigned_opcode(rows: Frame) -> Frame:
     return rows.with_columns(opcode=unsigned_opcodes(nw.col("opcode")))
+
+
+def _with_internal_opcode(rows: Frame) -> Frame:
+    """Remove the opcodes of external messages, which are mostly the first bits of a signature."""
+    return rows.with_columns(opcode=nw.when(~nw.col("source").is_null()).then(nw.col("opcode")))

@@ -53,7 +53,8 @@ def take(
     needs
         Columns that the helper reads; their kinds are those of the schema.
     also
-        Further columns to keep, of any dtype, such as those to group by. None keeps all.
+        Further columns to keep, of any dtype, such as those to group by. None keeps all columns, in
+        their order.
 
     Raises
     ------
@@ -66,7 +67,7 @@ def take(
     kinds = {column.name: column.kind for column in table.columns}
     found = rows.collect_schema()
     needs = list(dict.fromkeys(needs))
-    names = list(dict.fromkeys([*needs, *(found.names() if also is None else also)]))
+    names = list(dict.fromkeys([*needs, *also] if also is not None else [*found.names(), *needs]))
     for name in names:
         if name not in found:
             raise ValueError(_missing(name, helper, table, found.names()))

@@ -94,7 +94,7 @@ def with_names(
     tokens = {} if metadata is None else _tokens(metadata)
     order = list(rows.collect_schema())
     for column in found:
-        rows = engines.beside(rows, column, _step(column, book, tokens), _added(column))
+        rows = engines.beside(rows, [column], _step(column, book, tokens), _added(column))
         place = order.index(column) + 1
         order[place:place] = _added(column)
     native: AnyFrame = rows.select(order).to_native()

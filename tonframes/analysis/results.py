@@ -199,8 +199,12 @@ WITH_NAMES = Result("with_names", "The rows of the frame, with names after each 
     Column("<column>_friendly", TEXT, "", "User-friendly form of the address; only of addresses."),
 ))
 
+WITH_OPERATION = Result("with_operation", "The rows of the frame, with one more column.", (
+    Column("operation", TEXT, "", "One name for what a transaction or message does; null if its message is missing."),
+))
+
 RESULTS = {result.name: result for result in (
     FEE_BREAKDOWN, FEE_SUMMARY, CHECK_FEES, CHECK_BALANCES, GAS_SUMMARY, GAS_OUTLIERS, PRICE_OF,
     FAILURES, FAILURE_SUMMARY, TRACE_COSTS, ACTIVITY, FLOWS, STORAGE_RATES, DECODE_BODIES,
-    WITH_NAMES,
+    WITH_NAMES, WITH_OPERATION,
 )}

@@ -127,12 +127,7 @@ SKIP_REASONS = {
 CONTRACT_DEFINED_NAME = "contract-defined"
 
 
-def _names(rows: dict[int, Code]) -> dict[int, str]:
-    return {code: row.name for code, row in rows.items()}
-
-
-EXIT_CODE_NAMES = _names(EXIT_CODES)
-_NAMES_ELSEWHERE, _NAMES_IN_WALLET_V5 = _names(_ELSEWHERE), _names(_IN_WALLET_V5)
+EXIT_CODE_NAMES = {code: row.name for code, row in EXIT_CODES.items()}
 
 
 @overload
@@ -193,21 +188,31 @@ def exit_code_names(code: nw.Expr, code_hash: nw.Expr | None = None) -> nw.Expr:
     code = code.cast(nw.Int64)
     first, second = (code.is_between(codes[0], codes[-1]) for codes in CONTRACT_DEFINED)
     own = nw.when(first | second).then(nw.lit(CONTRACT_DEFINED_NAME))
-    named = look_up(code, EXIT_CODE_NAMES)
-    if code_hash is not None:
-        # Engines differ on comparisons with null.
-        kind = code_kinds(code_hash).fill_null("")
-        elsewhere = nw.when(kind == "").then(named).otherwise(look_up(code, _NAMES_ELSEWHERE))
-        in_wallet = look_up(code, _NAMES_IN_WALLET_V5)
-        named = nw.when(kind == WALLET_V5).then(in_wallet).otherwise(elsewhere)
-    return nw.coalesce(named, own)
+    return nw.coalesce(_by_contract(code, code_hash, "name"), own)
+
+
+def exit_code_meanings(code: nw.Expr, code_hash: nw.Expr | None = None) -> nw.Expr:
+    """Return what exit codes mean within a frame of any engine; null for codes without a row."""
+    return _by_contract(code, code_hash, "meaning")
+
+
+def _by_contract(code: nw.Expr, code_hash: nw.Expr | None, field: str) -> nw.Expr:
+    anywhere, elsewhere, in_wallet = (
+        look_up(code, {number: getattr(row, field) for number, row in rows.items()})
+        for rows in (EXIT_CODES, _ELSEWHERE, _IN_WALLET_V5)
+    )
+    if code_hash is None:
+        return anywhere
+    # Engines differ on comparisons with null.
+    kind = code_kinds(code_hash).fill_null("")
+    other = nw.when(kind == "").then(anywhere).otherwise(elsewhere)
+    return nw.when(kind == WALLET_V5).then(in_wallet).otherwise(other)
 
 
 def _name(code: int, code_hash: str | None = None) -> str | None:
-    kind = None if code_hash is None else CODE_KINDS.get(code_hash)
-    if kind is None:
-        names = EXIT_CODE_NAMES
-    else:
-        names = _NAMES_IN_WALLET_V5 if kind == WALLET_V5 else _NAMES_ELSEWHERE
-    own = any(code in codes for codes in CONTRACT_DEFINED)
-    return names.get(code, CONTRACT_DEFINED_NAME if own else None)
+    rows = EXIT_CODES
+    if code_hash in CODE_KINDS:
+        rows = _IN_WALLET_V5 if CODE_KINDS[code_hash] == WALLET_V5 else _ELSEWHERE
+    if code in rows:
+        return rows[code].name
+    return CONTRACT_DEFINED_NAME if any(code in codes for codes in CONTRACT_DEFINED) else None

@@ -83,7 +83,8 @@ def opcode_name(opcode: object) -> object:
     Notes
     -----
     An external message to a wallet of version 4 or older begins with a signature. The opcode of
-    such a message is random, and so is its name if it has one.
+    such a message is random, and so is its name if it has one. `with_operation` calls all external
+    messages "external".
 
     Examples
     --------

@@ -49,7 +49,7 @@ def plot_failures(
     ----------
     transactions, messages
         As for `failure_summary`; or a `Blocks` in place of both. Messages are only needed if `by`
-        names a column of theirs.
+        names the operation or a column of theirs.
     by
         As for `failure_summary`. A period ("hour", "day", …; UTC) is drawn as steps over time.
         Other columns are drawn as bars; the groups with the most failures come first. A code
@@ -74,7 +74,7 @@ def plot_failures(
     >>> ax = plot_failures(blocks, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
     ['no_state', '37 · not enough TON']
-    >>> ax = plot_failures(blocks, by="opcode", ax=Figure().subplots())
+    >>> ax = plot_failures(blocks, by="operation", ax=Figure().subplots())
     >>> ax.get_yticklabels()[0].get_text()
     '0x5a17c0de'
     """

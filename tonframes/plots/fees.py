@@ -73,9 +73,9 @@ def plot_fees(
     --------
     >>> from matplotlib.figure import Figure
     >>> from tonframes import read_blocks, sample
-    >>> ax = plot_fees(read_blocks(sample()), by="opcode", top=5, ax=Figure().subplots())
+    >>> ax = plot_fees(read_blocks(sample()), by="operation", top=5, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
-    ['0xc4d28d88', '0x8259daef']
+    ['external', 'jetton_transfer']
     """
     keys = keys_of("plot_fees", by or ())
     style.check_top(top)

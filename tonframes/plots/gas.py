@@ -39,7 +39,7 @@ def plot_gas(
     ----------
     transactions, messages
         As for `gas_summary`; or a `Blocks` in place of both. Messages are only needed if `by`
-        names a column of theirs.
+        names the operation or a column of theirs.
     by
         As for `gas_summary`; account_state_code_hash_before groups by contract, with the names of
         `code_name`. Each group has a box from the median to the 95th percentile, and a line to the

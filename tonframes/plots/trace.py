@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
-from tonframes.analysis import intake
+from tonframes.analysis import engines, intake, operations
 from tonframes.analysis.units import to_ton
 from tonframes.errors import shorten
 from tonframes.plots import frames, labels, style
@@ -21,9 +21,19 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 #: What `plot_trace` reads.
-TRACE = ("tx_hash", "trace_id", "direction", "msg_hash", "source", "destination", "value")
+TRACE = (
+    "tx_hash",
+    "trace_id",
+    "direction",
+    "msg_hash",
+    "source",
+    "destination",
+    "value",
+    "bounced",
+    "opcode",
+)
 
-_SHOWN = ("msg_hash", "source", "destination", "value")
+_SHOWN = ("msg_hash", "source", "destination", "value", "operation")
 _WIDEST, _THINNEST, _ALL_WIDTHS = 10.0, 0.8, 150.0  # points
 _OUTSIDE = "outside"
 
@@ -55,7 +65,8 @@ def plot_trace(
 
     Returns
     -------
-    The Axes. Each row is a message, with the account that received it. A line comes from the row
+    The Axes. Each row is a message, with the account that received it and the operation
+    (`with_operation`). A line comes from the row
     of the message that caused it, which is above and to the left. The higher the value, the
     thicker the line; at the right is the value in TON.
 
@@ -76,8 +87,10 @@ def plot_trace(
     style.check_top(top)
     if not isinstance(trace_id, str):
         raise TypeError(f"plot_trace needs a trace_id, a str, not {shorten(trace_id)}")
-    every = intake.take(messages, "plot_trace", MESSAGES, TRACE)
-    frame = frames.to_pandas(every.filter(nw.col("trace_id") == trace_id).to_native())
+    needs = dict.fromkeys([*TRACE, *operations.read_of(messages, "plot_trace")])
+    every = intake.take(messages, "plot_trace", MESSAGES, needs)
+    trace = engines.by_row(every.filter(nw.col("trace_id") == trace_id), operations.to_messages)
+    frame = frames.to_pandas(trace.to_native())
     if frame.empty:
         raise ValueError(f"plot_trace: no message is of the trace {shorten(trace_id)}")
     rows = rows_of(join_ends(frame), top)
@@ -85,7 +98,7 @@ def plot_trace(
     known = labels.address_labels(accounts, "plot_trace", address_book)
     ax = style.axes(ax)
     title = f"Trace {labels.shortened(trace_id, 11)}"
-    style.set_labels(ax, title=title, x="messages after the first", y="account")
+    style.set_labels(ax, title=title, x="messages after the first", y="account · operation")
     _draw_tree(ax, rows)
     style.set_rows(ax, [_label(row, known) for row in rows])
     values = ["" if row.value is None else labels.short(to_ton(row.value)) for row in rows]
@@ -118,7 +131,10 @@ def _draw_tree(ax: Axes, rows: Sequence[Row]) -> None:
 def _label(row: Row, known: dict[str, str]) -> str:
     if row.others:
         return f"{row.others:,} others"
-    return _OUTSIDE if row.account is None else known[row.account]
+    if row.account is None:
+        return _OUTSIDE
+    account = known[row.account]
+    return account if row.operation is None else f"{account} · {labels.shortened(row.operation)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +145,7 @@ class Message:
     source: str | None
     destination: str | None
     value: int | None
+    operation: str
     sent_by: str | None
     received_by: str | None
 
@@ -142,13 +159,15 @@ class Message:
 class Row:
     """A row of the plot: the account that received a message, or the number of `others`.
 
-    `parent` is the row of the message that caused this one.
+    `parent` is the row of the message that caused this one. A row without a message is an account
+    that sent messages.
     """
 
     account: str | None
     value: int | None
     depth: int = 0
     parent: int | None = None
+    operation: str | None = None
     others: int = 0
 
 
@@ -162,8 +181,12 @@ def join_ends(frame: pd.DataFrame) -> list[Message]:
     once = frame.drop_duplicates("msg_hash").astype(object)
     columns: list[Any] = [once[name].where(once[name].notna(), None) for name in _SHOWN]
     return [
-        Message(name, source, destination, value, ends.get((name, "out")), ends.get((name, "in")))
-        for name, source, destination, value in zip(*columns, strict=True)
+        Message(
+            *(name, source, destination, value, operation),
+            sent_by=ends.get((name, "out")),
+            received_by=ends.get((name, "in")),
+        )
+        for name, source, destination, value, operation in zip(*columns, strict=True)
     ]
 
 
@@ -219,9 +242,10 @@ def _children(
     shown = [message for message in messages if message not in others]
     rows: list[tuple[Row, str | None]]
     rows = [
-        (Row(m.destination, m.value, depth, parent), m.received_by or "") for m in reversed(shown)
+        (Row(m.destination, m.value, depth, parent, m.operation), m.received_by or "")
+        for m in reversed(shown)
     ]
     if not others:
         return rows
     total = sum(message.value or 0 for message in others)
-    return [(Row(None, total, depth, parent, len(others)), ""), *rows]
+    return [(Row(None, total, depth, parent, others=len(others)), ""), *rows]
