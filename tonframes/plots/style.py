@@ -127,7 +127,7 @@ def draw_bars(ax: Axes, parts: Mapping[str, Floats], fills: Fills) -> None:
         place: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
         color = text_color(ax)
         ax.annotate(labels.short(total), (end, row), color=color, fontsize="small", **place)
-    margin = 0.22 * (ends.max() - starts.min())
+    margin = 0.3 * (ends.max() - starts.min())
     ax.set_xlim(starts.min() - margin * (starts.min() < 0), ends.max() + margin)
     format_amounts(ax.xaxis)
 
