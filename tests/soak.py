@@ -23,6 +23,7 @@ import warnings
 from collections import Counter
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random, SystemRandom
 from tempfile import mkdtemp
@@ -68,6 +69,8 @@ REFUSED, CRASHED, WRONG = 3, 70, 71
 #: What happens to a process, and how often.
 SIGNALS = [signal.SIGKILL] * 3 + [signal.SIGINT, signal.SIGTERM]
 SIZE = 64 << 20
+#: Seconds that a replica lacks, and that a history is not sure of.
+BEHIND = 60
 
 context = multiprocessing.get_context("forkserver")
 
@@ -100,12 +103,14 @@ def reported(log: Path, work: Callable[..., object], *arguments: object) -> None
         sys.exit(CRASHED)
 
 
-def fetch_histories(url: str, store: Path, accounts: Sequence[str]) -> None:
+def fetch_histories(url: str, store: Path, accounts: Sequence[str], until: datetime) -> None:
     from tonframes.client import retry
 
     retry.SHORTEST_BACKOFF, retry.LONGEST_BACKOFF = 0.001, 0.01
     with tf.Client(url) as client:
-        tf.fetch_transactions(list(accounts), client=client, store=store, progress=False)
+        tf.fetch_transactions(
+            list(accounts), until=until, client=client, store=store, progress=False
+        )
 
 
 def read_on(store: Path, truth: Path, names: Sequence[str]) -> None:
@@ -166,9 +171,11 @@ class Round:
         first = made[0]["blocks"][0]["masterchain_block_ref"]["seqno"]
         append(self.truth, made)
         self.seqnos = range(first, first + count)
-        self.rows = whole_histories(rng.randint(20, 60), rng.randrange(2**32))
+        self.rows = whole_histories(rng.randint(50, 100), rng.randrange(2**32))
         accounts = sorted({row["account"] for row in self.rows})
         self.accounts = rng.sample(accounts, min(len(accounts), 40))
+        # Before that moment a replica that is behind has all transactions as well.
+        self.until = max(row["now"] for row in self.rows) - BEHIND - 1
         self.dialect = rng.choice(["service", "service", "service", "specification"])
         self.windows = self.dialect == "service" and rng.random() < 0.5
         self.page = rng.choice([4, 100, 1000])
@@ -179,7 +186,9 @@ class Round:
         return f"{len(self.seqnos)} masterchain blocks, {self.dialect} dialect, {way}"
 
     def run(self) -> None:
-        troubles = Troubles(cut=self.share / 2, lag=self.share / 2, seed=self.seed)
+        rare = self.share / 2
+        troubles = Troubles(cut=rare, lag=rare, behind=BEHIND, seed=self.seed)
+        until = datetime.fromtimestamp(self.until, UTC)
         with (
             small_disk(self.disk) as mounted,
             Faulty(self.truth, self.dialect, windows=self.windows) as service,
@@ -191,7 +200,13 @@ class Round:
             self.works = {
                 "fetch": (*fetch, self.seqnos, self.page),
                 "fetch the later half": (*fetch, self.seqnos[half:], self.page),
-                "histories": (fetch_histories, histories.url, self.histories, self.accounts),
+                "histories": (
+                    fetch_histories,
+                    histories.url,
+                    self.histories,
+                    self.accounts,
+                    until,
+                ),
                 "read": (read_on, self.blocks, self.truth, TABLES[self.dialect]),
             }
             self.processes: dict[str, BaseProcess] = {}
@@ -280,9 +295,10 @@ class Round:
         expected = {
             (row["account"], int(row["lt"]))
             for row in self.rows
-            if row["account"] in set(self.accounts)
+            if row["account"] in set(self.accounts) and row["now"] < self.until
         }
-        rows = tf.read_transactions(self.histories, self.accounts).transactions
+        until = datetime.fromtimestamp(self.until, UTC)
+        rows = tf.read_transactions(self.histories, self.accounts, until=until).transactions
         found = list(zip(rows["account"], rows["lt"].astype(int), strict=True))
         if len(found) != len(expected) or set(found) != expected:
             raise SoakError(f"{len(found)} transactions of accounts instead of {len(expected)}")
