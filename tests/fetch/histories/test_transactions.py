@@ -17,6 +17,7 @@ from faulty_service import append
 from history_service import HistoryService, Troubles, whole_histories
 from hypothesis import given
 from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal
 from slow import SEEDS
 
 import tonframes as tf
@@ -555,3 +556,15 @@ def test_no_transaction_is_lost_or_doubled_at_any_end(known, tmp_path, number, t
         history = tf.fetch_transactions(accounts, client=client, store=store)
     check(history, truth, accounts)
     check_files(store, truth)
+
+
+def test_what_was_fetched_since_a_moment_is_held(tmp_path):
+    """The transaction before that moment may be older than all blocks of the service."""
+    since = "2026-05-28T20:28"
+    counts = tf.read_blocks(tf.sample()).transactions.account.value_counts()
+    with tf.serve(tf.sample()) as url, tf.Client(url) as client:
+        for account in counts.index[-12:]:
+            fetched = tf.fetch_transactions(account, since=since, client=client, store=tmp_path)
+            if len(fetched.transactions):
+                held = tf.read_transactions(tmp_path, account, since=since)
+                assert_frame_equal(held.transactions, fetched.transactions)

@@ -185,20 +185,21 @@ class Chains:
         After the last transaction there is none until shortly before the service's last block.
         """
         period, top = self.periods[account], self._tops[account]
-        if period.unit == "lt" or period.stop is None:
+        if period.unit == "lt":
             return []
         found = []
         until = self._service.last_utime - LAG
+        stop = period.stop if period.stop is not None and period.stop <= until else None
         last = next((s for s in self.spans[account] if s.stop_lt == top + 1), None)
-        if account in self.unknown and period.stop <= until:
+        if account in self.unknown and stop is not None:
             found.append(Span(0, 0, 0, until))
-        if last is not None and last.stop_utime < period.stop <= until:
+        if last is not None and stop is not None and last.stop_utime < stop:
             found.append(Span(last.stop_lt, last.stop_lt, last.stop_utime, until))
         end = self._reaching(account)
         start = self._service.first_utime + LAG
         if end is not None and self._precedes(end.start_lt - 1, period):
             found.append(Span(end.start_lt, end.start_lt, start, end.start_utime))
-        if end is None and top and self._precedes(top, period) and period.stop <= until:
+        if end is None and top and self._precedes(top, period) and stop is not None:
             found.append(Span(top + 1, top + 1, start, until))
         return found
 
