@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,10 @@ from chains import Answers
 from hypothesis import HealthCheck, settings
 
 import tonframes as tf
+
+# A shell's background job ignores Ctrl-C, and so would the tests of it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 SHARED = Path(__file__).parents[1].parent / "shared"
 

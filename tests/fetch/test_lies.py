@@ -324,6 +324,25 @@ def test_a_block_without_its_count_is_not_kept(service, client, chain, tmp_path,
     assert fails(chain, service, client, tmp_path, match) == (ALONE,)
 
 
+def emptied(truth):
+    """Leave out all transactions of the masterchain, and lower the counts to 0."""
+    content = truth.read()
+    for row in content.get("blocks", ()):
+        if row["workchain"] == -1:
+            row["tx_count"] = 0
+    rows = content.get("transactions", ())
+    if "transactions" in content:
+        content["transactions"] = [row for row in rows if row["block_ref"]["workchain"] != -1]
+    return telling(content)
+
+
+def test_no_masterchain_block_is_empty(service, client, tmp_path):
+    service.inject(emptied)
+    with pytest.raises(tf.TonframesError, match="a tx_count of 0|blocks with transactions"):
+        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    assert Store(tmp_path).held() == ()
+
+
 # ── F65: a transaction that is dropped from the count too ────────────────────────────────────────
 
 
@@ -405,6 +424,10 @@ def without_out_message(row):
     return row | {"out_msgs": row["out_msgs"][1:]} if row.get("out_msgs") else row
 
 
+def with_an_out_message_twice(row):
+    return row | {"out_msgs": [row["out_msgs"][0], *row["out_msgs"]]} if row.get("out_msgs") else row
+
+
 def without_in_message(row):
     ordinary = "description" in row and row["description"]["type"] == "ord"
     return row | {"in_msg": None} if ordinary else row
@@ -412,6 +435,7 @@ def without_in_message(row):
 
 MESSAGES = {
     without_out_message: r"has \d+ out-messages, and \d+ came",
+    with_an_out_message_twice: r"has \d+ out-messages, and \d+ came",
     without_in_message: "is ordinary and has no in-message",
 }
 

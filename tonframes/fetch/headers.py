@@ -69,6 +69,8 @@ def _headers(page: Page) -> Iterator[Header]:
         times = (row.gen_utime, row.start_lt, row.end_lt)
         if None in (*times, row.tx_count):
             raise DecodeError("$.blocks", "times, logical times and tx_count", "a block without")
+        if row.workchain == MASTERCHAIN and row.tx_count == 0:
+            raise DecodeError("$.blocks", "masterchain blocks with transactions", "one without")
         yield Header(link, row.masterchain_block_ref.seqno, *map(int, times))
 
 
