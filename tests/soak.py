@@ -69,7 +69,8 @@ REFUSED, CRASHED, WRONG = 3, 70, 71
 #: What happens to a process, and how often.
 SIGNALS = [signal.SIGKILL] * 3 + [signal.SIGINT, signal.SIGTERM]
 SIZE = 64 << 20
-#: Seconds that a replica lacks, and that a history is not sure of.
+#: Seconds that a replica lacks. So many more before the service's last block a history is not
+#: sure of, and a replica may have told which one that is.
 BEHIND = 60
 
 context = multiprocessing.get_context("forkserver")
@@ -171,11 +172,11 @@ class Round:
         first = made[0]["blocks"][0]["masterchain_block_ref"]["seqno"]
         append(self.truth, made)
         self.seqnos = range(first, first + count)
-        self.rows = whole_histories(rng.randint(50, 100), rng.randrange(2**32))
+        self.rows = whole_histories(rng.randint(80, 140), rng.randrange(2**32))
         accounts = sorted({row["account"] for row in self.rows})
         self.accounts = rng.sample(accounts, min(len(accounts), 40))
         # Before that moment a replica that is behind has all transactions as well.
-        self.until = max(row["now"] for row in self.rows) - BEHIND - 1
+        self.until = max(row["now"] for row in self.rows) - 2 * BEHIND - 1
         self.dialect = rng.choice(["service", "service", "service", "specification"])
         self.windows = self.dialect == "service" and rng.random() < 0.5
         self.page = rng.choice([4, 100, 1000])
