@@ -44,6 +44,14 @@ def test_damaged_files_are_named_and_stay(store, capsys, name):
     assert file.read_bytes() == damaged
 
 
+def test_files_without_their_transactions_are_named(store):
+    file = min((store / "transactions").iterdir())
+    file.unlink()
+    found = tf.verify_store(store)
+    assert set(found) == {store / name / file.name for name in ("messages", "blocks")}
+    assert all("has no file of transactions" in reason for reason in found.values())
+
+
 def test_reading_verifies_all_bytes_of_the_files_that_it_needs_if_asked(store):
     file = min((store / "messages").iterdir())
     flip(file)

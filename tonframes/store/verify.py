@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from tonframes.store.damage import find_damaged
 from tonframes.store.ingested import Ingested
+from tonframes.store.ranges import RANGED
 from tonframes.store.reader import Reader
 
 if TYPE_CHECKING:
@@ -26,6 +27,7 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     Returns
     -------
     The damaged files, and what is wrong with each; empty if all files are as they were written.
+    A file of messages or blocks whose file of transactions is gone is among them.
 
     Raises
     ------
@@ -43,5 +45,12 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     if not ingested.exists():
         store.check()
     store.files("transactions")  # raises an error if files overlap and have different rows
-    damaged = find_damaged([*store.all_files(), *ingested.all_files()])
-    return {fault.path: fault.reason for _, fault in damaged}
+    files = store.all_files()
+    held = {file.path.name for file in files if file.path.parent.name == RANGED[-1]}
+    left = {
+        file.path: f"has no file of {RANGED[-1]} beside it, so its range is not held"
+        for file in files
+        if file.path.parent.name in RANGED and file.path.name not in held
+    }
+    damaged = find_damaged([*files, *ingested.all_files()])
+    return left | {fault.path: fault.reason for _, fault in damaged}
