@@ -270,7 +270,7 @@ def test_the_bar_counts_the_time_of_the_clock(capsys):
         start = time.monotonic()
         tf.fetch_blocks(SEQNOS, client=client, store=None, progress=True)
         assert client.statistics.seconds_paused <= time.monotonic() - start
-        # Threads may wait at the same time: their sum is no less, but for what reading a clock takes.
+        # Threads may wait at the same time. Reading the clock takes a moment too.
         assert client.statistics.seconds_paced >= 0.99 * client.statistics.seconds_paused
     assert "paused" in capsys.readouterr().err
 
