@@ -193,7 +193,9 @@ class Accounts(TableSet):
 class Transactions(Blocks):
     """Transactions of accounts, with their messages; every helper takes them like `Blocks`.
 
-    Made by `fetch_transactions` and `read_transactions`. The table of blocks is empty.
+    Made by `fetch_transactions` and `read_transactions`. The table of blocks is empty. Its `repr`
+    says which period it is of, and what of that is proven: the whole period, or only each of
+    several spans of consecutive transactions.
 
     Examples
     --------
@@ -215,8 +217,9 @@ class Transactions(Blocks):
         unknown: Sequence[str] = (),
         period: str = "",
         source: str,
+        proof: str = "account",
     ) -> None:
-        super().__init__(tables, source=source, proof="account")
+        super().__init__(tables, source=source, proof=proof)
         self.accounts = tuple(accounts)
         """The accounts that were asked for, in raw form."""
         self.unknown = tuple(unknown)

@@ -146,9 +146,9 @@ class TableSet(ABC):
     def write(self, path: str | PathLike[str]) -> None:
         """Write one Parquet file per table into a folder, for other programs.
 
-        `read_blocks` opens such a folder of `Blocks`. For a single table,
-        `pandas.read_parquet(path / "transactions.parquet")` returns the same frame with the same
-        dtypes. The folder is not a store: `fetch_blocks(..., store=path)` makes one.
+        `read_blocks` opens such a folder of `Blocks`, but not one of `Transactions`. For a single
+        table, `pandas.read_parquet(path / "transactions.parquet")` returns the same frame with the
+        same dtypes. The folder is not a store: `fetch_blocks(..., store=path)` makes one.
 
         Parameters
         ----------
@@ -278,6 +278,7 @@ class TableSet(ABC):
 PROOFS = {
     "chain": "whole, by the chain of every shard's blocks (chain)",
     "account": "whole, by the chain of each account's transactions (account)",
+    "spans": "each span whole, by the chain of each account's transactions (spans)",
     "links": "whole, by the chain of every account's transactions (links)",
 }
 

@@ -147,3 +147,17 @@ def test_pandas_reads_the_files_as_the_same_frames(folder):
     for name in NAMES:
         read = pd.read_parquet(folder / f"{name}.parquet")
         assert_frame_equal(read, sample(3).frame(name))
+
+
+def test_written_transactions_of_accounts_are_not_read_as_blocks(tmp_path):
+    account = tf.read_blocks(tf.sample(), columns=["account"]).transactions.account.mode()[0]
+    with tf.serve(tf.sample()) as url, tf.Client(url) as client:
+        history = tf.fetch_transactions(
+            account, since="2026-05-28T20:28", client=client, store=None
+        )
+    history.write(tmp_path)
+    for seqnos in (None, history.seqnos):
+        with pytest.raises(tf.StoreError, match=r"has transactions of accounts.*read_parquet"):
+            tf.read_blocks(tmp_path, seqnos and [seqnos[0].start])
+    frame = pd.read_parquet(tmp_path / "transactions.parquet")
+    assert_frame_equal(frame, history.transactions)

@@ -11,6 +11,7 @@ from tonframes.frames import Transactions
 from tonframes.store.histories import files_of, held_spans, read_history
 from tonframes.store.period import Bound, Period
 from tonframes.store.reader import Reader, chosen_of
+from tonframes.store.spans import gaps_of
 from tonframes.store.views import check_columns
 from tonframes.tableset import Glance, Unread, ends
 from tonframes.wire import schema
@@ -103,7 +104,9 @@ def read_transactions(
         Accounts in any form; a single one may be passed as text. None is all accounts whose
         histories are held.
     since, until
-        As in `fetch_transactions`; None reads what is held on that side.
+        As in `fetch_transactions`. None is the first or the last transaction that is held of each
+        account. If one of them is given, nothing between these two ends may be missing. If both
+        are None, the result may have gaps: its `repr` says in how many spans it is held.
     columns
         Which columns to read, of every table that has them; None is all.
 
@@ -114,8 +117,8 @@ def read_transactions(
     Raises
     ------
     MissingError
-        The histories of some `accounts` are not held, or not the whole period; `.missing` has
-        these accounts.
+        The histories of some accounts are not held, or not without gaps between `since` and
+        `until`; `.missing` has these accounts.
     StoreError
         There is no store at `path`, or a file of it is damaged.
 
@@ -137,20 +140,33 @@ def read_transactions(
     check_columns(columns, Transactions.names)
     period = Period.parse(since, until)
     if accounts is None:
-        return held_transactions(store, tuple(sorted(held_spans(store))), period, columns=columns)
-    listed = [accounts] if isinstance(accounts, str) else list(accounts)
-    wanted = tuple(dict.fromkeys(to_raw(listed)))
-    spans = held_spans(store, wanted)
-    sides = since is not None, until is not None
-    missing = tuple(a for a in wanted if not _holds(spans.get(a, ()), period, *sides))
-    if missing:
+        spans = held_spans(store)
+        wanted = tuple(sorted(spans))
+    else:
+        listed = [accounts] if isinstance(accounts, str) else list(accounts)
+        wanted = tuple(dict.fromkeys(to_raw(listed)))
+        spans = held_spans(store, wanted)
+    if since is None and until is None:
+        lacking = {account: period for account in wanted if account not in spans}
+    else:
+        gaps = {
+            account: _gap(spans.get(account, ()), period, since is None, until is None)
+            for account in wanted
+        }
+        lacking = {account: gap for account, gap in gaps.items() if gap is not None}
+    if lacking:
+        account, gap = next(iter(lacking.items()))
         raise MissingError(
-            f"{store.path} does not hold the transactions of {len(missing)} of {len(wanted)} "
-            f"accounts, {period}, such as those of {missing[0]}: fetch them with "
+            f"{store.path} does not hold all transactions of {len(lacking)} of {len(wanted)} "
+            f"accounts, {period.held()}, such as those of {account}, {gap}: fetch them with "
             f"fetch_transactions(..., store={str(store.path)!r})",
-            missing=missing,
+            missing=tuple(lacking),
         )
-    return held_transactions(store, wanted, period, columns=columns)
+    parts = {a: sum(span.start_lt < span.stop_lt for span in spans[a]) for a in wanted}
+    if since is None and until is None and max(parts.values(), default=0) > 1:
+        label = f"{period.held()}, in {sum(parts.values()):,} spans with gaps between"
+        return held_transactions(store, wanted, period, label=label, proof="spans", columns=columns)
+    return held_transactions(store, wanted, period, label=period.held(), columns=columns)
 
 
 def held_transactions(
@@ -158,6 +174,8 @@ def held_transactions(
     accounts: Sequence[str],
     period: Period,
     *,
+    label: str = "",
+    proof: str = "account",
     unknown: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> Transactions:
@@ -165,6 +183,10 @@ def held_transactions(
 
     Parameters
     ----------
+    label
+        The period as the title names it.
+    proof
+        What of it is proven, a key of `PROOFS`.
     unknown
         Accounts that have no transactions; None for those of which the store says so.
     """
@@ -180,16 +202,36 @@ def held_transactions(
         },
         accounts=wanted,
         unknown=unknown,
-        period=str(period),
+        period=label,
         source=str(store.path),
+        proof=proof,
     )
 
 
-def _holds(spans: Sequence[Span], period: Period, since: bool, until: bool) -> bool:  # noqa: FBT001
-    """Return whether a span has the whole period, on the sides that are given."""
+def _gap(
+    spans: Sequence[Span],
+    period: Period,
+    first: bool,  # noqa: FBT001
+    last: bool,  # noqa: FBT001
+) -> Period | None:
+    """Return the first part of a period that is not held; None if one span has all of it.
+
+    Parameters
+    ----------
+    spans
+        Spans of one account that are held.
+    first, last
+        Whether the period begins with the first span, and whether it ends with the last one.
+    """
+    if not spans:
+        return period
     unit = period.unit
-    return any(
-        (not since or span.start(unit) <= period.start)
-        and (not until or span.stop(unit) >= period.end)
+    start = min(span.start(unit) for span in spans) if first else period.start
+    stop = max(span.stop(unit) for span in spans) if last else period.end
+    if any(
+        span.start(unit) <= start and span.stop(unit) >= stop and span.start(unit) < period.end
         for span in spans
-    )
+    ):
+        return None
+    gaps = gaps_of(spans, Period(unit, start, stop))
+    return Period(unit, gaps[0].start, gaps[0].stop) if gaps else period

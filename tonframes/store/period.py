@@ -87,13 +87,17 @@ class Period:
         return since if self.stop is None else pc.and_(since, pc.less(rows[column], self.stop))
 
     def __str__(self) -> str:
-        return f"{self._spell(self.start)} to {self._spell(self.stop)}"
+        first = self._spell(self.start) if self.start else "the first one"
+        last = "the last one" if self.stop is None else self._spell(self.stop)
+        return f"{first} to {last}"
 
-    def _spell(self, number: int | None) -> str:
-        if number is None:
-            return "the last one"
-        if not number:
-            return "the first one"
+    def held(self) -> str:
+        """Return the period as text, where a side without a bound ends with what is held."""
+        first = self._spell(self.start) if self.start else "the first one held"
+        last = "the last one held" if self.stop is None else self._spell(self.stop)
+        return f"{first} to {last}"
+
+    def _spell(self, number: int) -> str:
         if self.unit == "lt":
             return f"lt {number}"
         return f"{datetime.fromtimestamp(number, tz=UTC):%Y-%m-%d %H:%M:%S}"

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
+#: The proofs of `Transactions`; those of `Blocks` have other names.
+_OF_ACCOUNTS = ("account", "spans")
+
 
 def is_written(folder: Path) -> bool:
     """Return whether `Blocks.write` may have written a folder."""
@@ -41,11 +44,17 @@ def read_written(
         Some of `seqnos` are not there.
     StoreError
         A file cannot be read, is damaged, does not have the columns of its table, or was not
-        written together with the others.
+        written together with the others. Or the folder has transactions of accounts.
     """
     files = {name: folder / f"{name}.parquet" for name in Blocks.names}
     found = {name: _read(f, verify=verify) for name, f in files.items() if f.is_file()}
     about = next(iter(found.values()))[1]
+    if about.get("proof") in _OF_ACCOUNTS:
+        raise StoreError(
+            f"{folder} has transactions of accounts, not all those of its masterchain blocks: read "
+            f'them with pandas.read_parquet("{folder / "transactions.parquet"}")',
+            path=folder,
+        )
     _check_together(folder, about, {name: said for name, (_, said) in found.items()})
     # A file that the last call did not write was left by an earlier one.
     written = about.get("tables", Blocks.names)

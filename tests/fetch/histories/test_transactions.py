@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import time
 from contextlib import suppress
@@ -22,8 +23,9 @@ from slow import SEEDS
 
 import tonframes as tf
 from tonframes.fetch import block
+from tonframes.fetch.histories.batch import ATTEMPTS
 from tonframes.service.scanned import scanned
-from tonframes.store import Period, Store, transactions_in
+from tonframes.store import Period, Store, held_spans, transactions_in
 from tonframes.synthetic import Chain
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order, stamped
@@ -59,6 +61,8 @@ def accounts(rows):
 
 
 EVER = Period()
+#: What the `repr` of a result says is proven.
+WHOLE, WHOLE_SPANS = (re.compile(rf"\n  proven +{text}") for text in ("whole", "each span whole"))
 
 
 def check(history, truth, accounts, period=EVER):
@@ -327,6 +331,40 @@ def test_offline_the_store_answers(client, truth, accounts, tmp_path):
     assert missing.value.missing == tuple(accounts[9:11])
 
 
+@pytest.mark.parametrize("unit", ["lt", "utime"])
+def test_a_gap_between_what_is_held_is_missing_or_named(client, truth, accounts, tmp_path, unit):
+    account = accounts[0]
+    own = transactions_in(truth, [account], EVER)["transactions"]
+    numbers = own["lt" if unit == "lt" else "now"].to_pylist()
+    ends = [numbers[len(numbers) * i // 5] for i in range(1, 5)]
+    a, b, c, d = ends if unit == "lt" else map(moment, ends)
+    for since, until in ((a, b), (c, d)):
+        tf.fetch_transactions(account, since=since, until=until, client=client, store=tmp_path)
+    first, second = held_spans(Store(tmp_path))[account]
+    gap = Period(unit, first.stop(unit), second.start(unit))
+    for bounds in ({"since": a}, {"until": d}, {"since": a, "until": d}):
+        with pytest.raises(tf.MissingError, match="does not hold all") as error:
+            tf.read_transactions(tmp_path, account, **bounds)
+        assert error.value.missing == (account,)
+        assert str(gap) in str(error.value)
+        with pytest.raises(tf.MissingError):
+            tf.read_transactions(tmp_path, **bounds)
+    for some in (None, account):
+        shown = repr(tf.read_transactions(tmp_path, some))
+        assert "first one held to the last one held, in 2 spans with gaps between:" in shown
+        assert WHOLE_SPANS.search(shown)
+    later = tf.read_transactions(tmp_path, account, since=c)
+    assert "to the last one held:" in repr(later)
+    assert WHOLE.search(repr(later))
+    earlier = tf.read_transactions(tmp_path, account, until=b)
+    assert "the first one held to" in repr(earlier)
+    assert 0 < len(earlier.transactions) < len(own)
+    tf.fetch_transactions(account, since=b, until=c, client=client, store=tmp_path)
+    joined = repr(tf.read_transactions(tmp_path))
+    assert "first one held to the last one held:" in joined
+    assert WHOLE.search(joined)
+
+
 def test_requests_are_few_for_many_accounts(service, client, truth, accounts):
     made = asked(service, lambda: tf.fetch_transactions(accounts, client=client, store=None))
     batches = -(-len(accounts) // 89)
@@ -400,6 +438,40 @@ def test_a_hole_that_is_never_filled_is_an_error_and_the_rest_is_kept(
         )
         assert service.rows_sent - sent <= 20
     check_files(tmp_path, truth)
+
+
+def test_a_result_with_a_hole_is_not_said_to_be_whole(rows, accounts, tmp_path):
+    chain = [row for row in rows if row["account"] == accounts[0]]
+    gone = chain[len(chain) // 2]
+    troubles = Troubles(gone=frozenset([gone["hash"]]))
+    with HistoryService(rows, troubles) as service, tf.Client(service.url) as client:
+        for store in (tmp_path, None):
+            with pytest.raises(tf.IncompleteError) as error:
+                tf.fetch_transactions(accounts[0], client=client, store=store)
+            shown = repr(error.value.partial)
+            assert f"{accounts[0]}, part of the period the first one to the last one:" in shown
+            assert WHOLE_SPANS.search(shown)
+    held = repr(tf.read_transactions(tmp_path))
+    assert "the first one held to the last one held, in 2 spans with gaps between:" in held
+    assert WHOLE_SPANS.search(held)
+
+
+def test_a_period_before_the_first_block_of_the_service_says_where_it_begins(tmp_path):
+    account = tf.read_blocks(tf.sample(), columns=["account"]).transactions.account.mode()[0]
+    with tf.serve(tf.sample()) as url, tf.Client(url) as client:
+
+        def fetch(**bounds):
+            return tf.fetch_transactions(account, **bounds, client=client, store=tmp_path)
+
+        for bounds in ({"since": "2026-05-28T20:20"}, {"since": 5}, {}):
+            before = client.statistics.requests
+            with pytest.raises(tf.IncompleteError, match="the service begins at 2026-05") as error:
+                fetch(**bounds)
+            assert client.statistics.requests - before < ATTEMPTS
+            least = re.search(r"use since=(?:'(.+)'|(\d+)), or", str(error.value))
+            moment, lt = least.groups()
+            assert (lt is None) == (bounds != {"since": 5})
+            assert len(fetch(since=moment or int(lt)).transactions)
 
 
 def test_a_state_that_names_another_last_transaction_is_an_error(rows, accounts):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 #: How often a transaction that there must be is asked for.
 ATTEMPTS = 12
+#: The same for a transaction that is older than the first masterchain block of the service.
+ATTEMPTS_BEFORE = 3
 #: Rows of a request for single transactions: so many for each account, at least so many.
 ROWS_PER_ACCOUNT, FEWEST_ROWS = 4, 16
 #: Windows that begin and end within the same cell of this grid are read as one: about a day.
@@ -123,7 +125,9 @@ class Batch:
             absent = [account for account in due if self._still_lacks(account, named[account])]
             for account in absent:
                 tries[account] += 1
-                if tries[account] == ATTEMPTS or waited > self._client.deadline:
+                old = self._chains.is_before_service(named[account].lt)
+                most = ATTEMPTS_BEFORE if old else ATTEMPTS
+                if tries[account] >= most or waited > self._client.deadline:
                     failed[account] = named[account]
             if absent and len(absent) == len(due):
                 waited += wait_before(self._client, tries[absent[0]])

@@ -36,6 +36,14 @@ class Service:
     first_utime: int
     last_utime: int
 
+    def begins_after(self, lt: int) -> bool:
+        """Return whether a transaction is older than the first masterchain block.
+
+        The service may have it all the same: the first masterchain block commits shard blocks that
+        are a little older.
+        """
+        return lt < self.first_lt
+
 
 @dataclass(frozen=True, slots=True)
 class After:
@@ -155,6 +163,10 @@ class Chains:
                 done.add(account)
         return kept
 
+    def is_before_service(self, lt: int) -> bool:
+        """Return whether a transaction is older than the first masterchain block of the service."""
+        return self._service.begins_after(lt)
+
     # ── what is next ─────────────────────────────────────────────────────────────────────────────
 
     def step(self, account: str) -> Step | None:
@@ -221,7 +233,7 @@ class Chains:
         """
         return (
             period.unit == "utime"
-            and lt < self._service.first_lt
+            and self._service.begins_after(lt)
             and self._service.first_utime + LAG <= period.start
         )
 

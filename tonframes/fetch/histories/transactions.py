@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from tonframes.addresses import to_raw
 from tonframes.client import UnknownOperationError
 from tonframes.errors import IncompleteError, MissingError, TonframesError
-from tonframes.fetch.histories.chains import Named, Service
+from tonframes.fetch.histories.chains import LAG, Named, Service
 from tonframes.fetch.histories.commits import Histories
 from tonframes.fetch.network import Network, masterchain_info
 from tonframes.fetch.progress import progress as shown
@@ -82,7 +83,8 @@ def fetch_transactions(
     RequestError, DecodeError
         The service did not answer, its answer cannot be decoded, or it does not have the operation.
     IncompleteError
-        The service does not have a transaction that another one names, after several attempts.
+        The service does not have a transaction that another one names, after several attempts, or
+        it is older than the first block of the service.
     MissingError
         Offline, and the store does not hold all of them.
     StoreError
@@ -116,12 +118,18 @@ def fetch_transactions(
             target.verify_histories(wanted)
         fetched: list[Tables] = []
 
-        def result(unknown: Sequence[str] = ()) -> Transactions:
+        def result(label: str, proof: str, unknown: Sequence[str] = ()) -> Transactions:
             if target is not None:
-                return held_transactions(target, wanted, period, unknown=unknown)
-            tables = transactions_in(concat(fetched), wanted, period)
+                return held_transactions(
+                    target, wanted, period, label=label, proof=proof, unknown=unknown
+                )
             return Transactions(
-                tables, source=service, accounts=wanted, unknown=unknown, period=str(period)
+                transactions_in(concat(fetched), wanted, period),
+                accounts=wanted,
+                unknown=unknown,
+                period=label,
+                source=service,
+                proof=proof,
             )
 
         try:
@@ -134,9 +142,9 @@ def fetch_transactions(
                 progress=progress,
             )
         except TonframesError as error:
-            error.partial = result()
+            error.partial = result(f"part of the period {period}", "spans")
             raise
-        return result(unknown)
+        return result(str(period), "account", unknown)
 
 
 def fetch_periods(
@@ -179,7 +187,8 @@ def fetch_periods(
         return tuple(unknown)
     network.confirm()
     with shown(len(lacking), "accounts", show=progress) as bar:
-        histories = Histories(client, store, _service(client), bar)
+        service = _service(client)
+        histories = Histories(client, store, service, bar)
         try:
             histories.fetch(lacking, held)
         except UnknownOperationError as error:
@@ -201,7 +210,7 @@ def fetch_periods(
         finally:
             fetched += histories.parts
     if histories.lacking:
-        raise _incomplete(histories.lacking, periods, client.base_url, store)
+        raise _incomplete(histories.lacking, periods, client.base_url, service, store)
     return (*unknown, *histories.unknown)
 
 
@@ -225,7 +234,11 @@ def _service(client: Client) -> Service:
 
 
 def _incomplete(
-    lacking: Mapping[str, Step], periods: Mapping[str, Period], service: str, store: Store | None
+    lacking: Mapping[str, Step],
+    periods: Mapping[str, Period],
+    url: str,
+    service: Service,
+    store: Store | None,
 ) -> IncompleteError:
     """Return the error that says which transactions did not come."""
     missing = tuple(
@@ -235,9 +248,29 @@ def _incomplete(
     account, period = missing[0]
     more = f" (and {len(missing) - 1} more accounts)" if len(missing) > 1 else ""
     kept = "" if store is None else "; all other transactions were kept"
+    lt = (period.stop or 1) - 1
+    history = f"the history of {account} from {url}{more}"
+    if isinstance(lacking[account], Named) and service.begins_after(lt):
+        return IncompleteError(
+            f"{history}: the service begins at {_moment(service.first_utime)}, and does not have "
+            f"the transaction with lt {lt}, which is older{kept}: use "
+            f"since={_least_since(service, periods[account])}, or a service with older blocks",
+            missing=missing,
+        )
     return IncompleteError(
-        f"the history of {account} from {service}{more}: the transaction with lt "
-        f"{(period.stop or 1) - 1}, which another one or the state names, did not come in any "
-        f"attempt, or not with all its messages{kept}: try again later, or another service",
+        f"{history}: the transaction with lt {lt}, which another one or the state names, did not "
+        f"come in any attempt, or not with all its messages{kept}: try again later, or another "
+        "service",
         missing=missing,
     )
+
+
+def _least_since(service: Service, period: Period) -> str:
+    """Return the least `since` of which a service surely has all transactions, as it is written."""
+    if period.unit == "lt" and period != Period():
+        return str(service.first_lt)
+    return repr(_moment(service.first_utime + LAG))
+
+
+def _moment(second: int) -> str:
+    return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}"
