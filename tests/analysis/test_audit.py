@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
-from parity import frame_of, synthetic
+from parity import collected, frame_of, synthetic
 
 import tonframes as tf
 from tonframes.analysis.audit import check_balances, check_fees
@@ -144,6 +146,49 @@ def test_phases_that_are_missing_leave_it_unknown(chain):
     audit = check_fees(transactions.assign(storage_fees_collected=column))
     assert audit.loc[3, ["verdict", "why"]].to_list() == ["unknown", "phases are missing"]
     assert pd.isna(audit.loc[3, "difference"])
+
+
+@pytest.mark.parametrize("engine", ["pandas", "pandas-pyarrow", "polars", "pyarrow"])
+def test_an_external_transaction_without_phases_is_unknown(engine, tmp_path):
+    document = Chain(seed=5).next_block()
+    cut = next(
+        t for t in document["transactions"] if t.get("in_msg") and not t["in_msg"].get("source")
+    )
+    del cut["description"]["compute_ph"]
+    blocks = tf.parse_blocks(document)
+    frames = [
+        frame_of(engine, blocks.arrow(name), tmp_path) for name in ("transactions", "messages")
+    ]
+    audit = collected(engine, check_fees(*frames)).to_pylist()
+    assert [(row["verdict"], row["why"]) for row in audit if row["hash"] == cut["hash"]] == [
+        ("unknown", "phases are missing")
+    ]
+    assert {row["verdict"] for row in audit if row["hash"] != cut["hash"]} == {"ok"}
+
+
+@pytest.mark.parametrize("engine", ["pandas", "polars", "polars-lazy", "pyarrow"])
+def test_rows_keep_their_order(engine, tmp_path):
+    transactions, messages = synthetic(60, seed=5)
+    order = np.random.default_rng(5).permutation(len(transactions))
+    transactions = transactions.take(pa.array(order))
+    frames = [frame_of(engine, table, tmp_path) for table in (transactions, messages)]
+    audits = [check_fees(frames[0]), check_balances(*frames)]
+    if engine != "polars-lazy":  # bodies are read from eager frames only
+        audits.append(check_fees(*frames))
+    for audit in audits:
+        assert collected(engine, audit)["hash"].to_pylist() == transactions["hash"].to_pylist()
+
+
+def test_fees_have_the_index_of_the_transactions(chain):
+    transactions, messages = chain
+    moved = transactions.set_axis(transactions.index[::-1])
+    for audit in (check_fees(moved), check_fees(moved, messages)):
+        assert audit.index.equals(moved.index)
+
+
+def test_a_message_that_comes_twice_does_not_repeat_its_transaction(chain):
+    transactions, messages = chain
+    assert len(check_fees(transactions, pd.concat([messages, messages]))) == len(transactions)
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "dask", "polars-lazy"])

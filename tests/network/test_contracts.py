@@ -86,10 +86,12 @@ def test_the_hash_is_that_of_the_code(name):
     [
         (W5, "wallet v5 r1"),
         (base64.b64decode(W5).hex(), "wallet v5 r1"),
+        (base64.b64decode(W5).hex().upper(), "wallet v5 r1"),
         (OTHER, None),
         ("", None),
         (None, None),
         (pd.NA, None),
+        (float("nan"), None),
     ],
 )
 def test_one_code_hash(code_hash, name):
@@ -108,7 +110,9 @@ COLUMNS = {
 
 
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS)
-@pytest.mark.parametrize("hashes", [[W5, OTHER, None], [None], []])
+@pytest.mark.parametrize(
+    "hashes", [[W5, base64.b64decode(W5).hex().upper(), OTHER, None], [None], []]
+)
 def test_a_column_gets_the_names_of_its_contracts(column, hashes):
     names = code_name(column(hashes))
     assert pa.array(names, pa.string()).to_pylist() == [code_name(one) for one in hashes]
@@ -120,6 +124,11 @@ def test_pandas_keeps_index_and_name():
     hashes = pd.Series([W5, None], index=["b", "a"], name="code_hash", dtype="str")
     expected = pd.Series(["wallet v5 r1", None], index=["b", "a"], name="code_hash", dtype=STR)
     assert_series_equal(code_name(hashes), expected)
+
+
+def test_a_column_with_nulls_can_be_mapped():
+    hashes = pd.Series([W5, None], dtype="str")
+    assert hashes.map(code_name).dropna().to_dict() == {0: "wallet v5 r1"}
 
 
 @pytest.mark.parametrize("wrong", [1, 1.5, b"x", [W5]])

@@ -1,5 +1,7 @@
 """Exit codes whose meaning depends on the contract."""
 
+import base64
+
 import duckdb
 import narwhals as nw
 import numpy as np
@@ -10,18 +12,22 @@ import pytest
 from pandas.testing import assert_series_equal
 
 from tonframes.network import exit_codes
+from tonframes.network.contracts import CONTRACTS
 from tonframes.network.exit_codes import EXIT_CODES, exit_code_name, exit_code_names
 
 STR = pd.StringDtype(na_value=np.nan)
 W5 = "IINLe3KxEhR+Gy+0V7hOdNGjDwT3N9T2KmaOlVLSty8="
 W4 = "/rX/aCDi/w2Ug+fg1iyBfYRniftK5YDIeIZtlZ2r1cA="
+W5_BETA = base64.b64encode(
+    bytes.fromhex(next(h for h, row in CONTRACTS.items() if row.name == "wallet v5 beta"))
+).decode()
 OTHER = "A" * 43 + "="
 
-CODES = [137, 137, 137, 137, 139, 139, 138, 138, 0, 406, 131, None]
-HASHES = [W5, W4, OTHER, None, W5, W4, W5, None, W5, W4, W5, W5]
+CODES = [137, 137, 137, 137, 139, 139, 138, 138, 0, 406, 131, None, 130, 132, 135, 63, 9]
+HASHES = [W5, W4, OTHER, None, W5, W4, W5, None, W5, W4, W5, W5, W5_BETA, W4, W5_BETA, W4, W4]
 NAMES = [
     "errors not ignored (wallet v5)",
-    "masterchain support off (Tact)",
+    None,  # the code is known not to be a wallet v5, and not known to be of Tact
     "wallet v5: errors not ignored, or Tact: masterchain support off",
     "wallet v5: errors not ignored, or Tact: masterchain support off",
     "extension not added (wallet v5)",
@@ -32,6 +38,11 @@ NAMES = [
     "contract-defined",
     None,
     None,
+    None,
+    None,
+    None,
+    "contract-defined",
+    "cell underflow",
 ]
 
 
@@ -95,9 +106,22 @@ def test_one_hash_applies_to_a_whole_column():
     assert named.to_list() == [NAMES[0], NAMES[4], "integer overflow"]
 
 
-def test_pandas_columns_with_any_index_are_named_by_position():
+@pytest.mark.parametrize("code_hash", [None, pd.NA, float("nan")])
+def test_a_null_hash_is_an_unknown_contract(code_hash):
+    assert exit_code_name(137, code_hashes=code_hash) == exit_code_name(137)
+    assert exit_code_name(pl.Series([137]), code_hashes=code_hash)[0] == exit_code_name(137)
+
+
+@pytest.mark.parametrize("code_hash", [W4, W5_BETA])
+def test_a_known_contract_gets_no_names_of_compilers(code_hash):
+    general = {*exit_codes._GENERAL, *(c for codes in exit_codes.CONTRACT_DEFINED for c in codes)}
+    named = {code for code in range(-20, 300) if exit_code_name(code, code_hashes=code_hash)}
+    assert named == {code for code in general if code < 300}
+
+
+def test_pandas_columns_keep_their_index():
     codes = pd.Series([137, 137], index=["b", "a"], name="compute_exit_code")
-    hashes = pd.Series([W5, W4], index=["a", "b"], dtype="str")
+    hashes = pd.Series([W5, W4], index=["b", "a"], dtype="str")
     expected = pd.Series(NAMES[:2], index=["b", "a"], name=codes.name, dtype=STR)
     assert_series_equal(exit_code_name(codes, code_hashes=hashes), expected)
 
@@ -127,6 +151,12 @@ def test_within_a_frame_the_code_hash_decides_too(frame):
         (pd.Series([137]), pl.Series([W5]), TypeError, "a column like the codes"),
         (pd.Series([137]), pd.Series([5]), TypeError, "a code hash is text: the column"),
         (pd.Series([137]), pd.Series([W5, W4]), ValueError, "has 2 rows, and there are 1 codes"),
+        (
+            pd.Series([137, 0], index=["b", "a"]),
+            pd.Series([W4, W5], index=["a", "b"]),
+            ValueError,
+            r"another index than the codes: .*reindex\(codes.index\)",
+        ),
     ],
 )
 def test_wrong_code_hashes_are_refused(code, hashes, error, message):

@@ -283,12 +283,22 @@ def _refused_or_comes_back(parse, document):
 
 def test_an_integer_beyond_int64_goes_to_extra(transaction):
     transaction["description"]["credit_ph"]["credit"] = "16298225961743024383"
-    with pytest.warns(TonframesWarning, match="/description/credit_ph/credit") as caught:
+    says = r"^numbers are outside int64 in /description/credit_ph/credit \(1 times\); kept verbatim"
+    with pytest.warns(TonframesWarning, match=says) as caught:
         table = parse_blocks(block(transaction)).transactions
     assert len(caught) == 1
     assert table.credit.isna().all()
     assert table.has_credit.tolist() == [False, True]
     assert table.extra[1] == '{"/description/credit_ph/credit":"16298225961743024383"}'
+
+
+def test_one_warning_tells_unknown_fields_from_numbers_that_do_not_fit(transaction):
+    transaction["description"]["credit_ph"]["credit"] = str(2**63)
+    transaction["new"] = str(2**63)
+    says = "^the schema has no place for /new .1 times.; numbers are outside int64 in /description/"
+    with pytest.warns(TonframesWarning, match=says) as caught:
+        parse_blocks(block(transaction))
+    assert len(caught) == 1
 
 
 def test_unknown_members_go_to_extra_verbatim_with_one_warning(transaction):
@@ -377,7 +387,7 @@ def test_recorded_answers_in_the_older_form_are_read(real):
     for seqno in (21080779, 21082496):
         document = (real / "masterchainBlockShards" / f"{seqno}.json").read_bytes()
         with pytest.warns(
-            TonframesWarning, match=r"^the schema has no place for \S*credit "
+            TonframesWarning, match=r"^numbers are outside int64 in \S*credit "
         ) as caught:
             blocks = parse_blocks(document)
         assert len(caught) == 1

@@ -83,7 +83,8 @@ def check_fees(
 
     Returns
     -------
-    A frame of the same engine with a row for each transaction (on pandas with the same index):
+    A frame of the same engine with a row for each transaction, in the same order (on pandas with
+    the same index). DuckDB, Dask and PySpark keep no order: join the result by `hash`.
 
     - hash, account: the transaction.
     - verdict: ok, unknown or violated.
@@ -114,7 +115,7 @@ def check_fees(
     if messages is None:
         return intake.give(engines.by_row(rows, _judge_fees), transactions)
     imports = _imports(rows, messages, history)
-    rows = rows.join(imports, left_on="hash", right_on="tx_hash", how="left")
+    rows = engines.left_join(rows, imports, left_on="hash", right_on="tx_hash")
     return intake.give(engines.by_row(rows, partial(_judge_fees, imports=True)), transactions)
 
 
@@ -181,38 +182,39 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
             (nw.col("direction") == "in") & nw.col("source").is_null() & nw.col("value").is_null()
         )
         .join(
-            rows.select("hash", "now", "block_workchain", paid=nw.col("import")),
+            # Without all its phases, the import fee of a transaction is null.
+            rows.select("hash", "now", "block_workchain", paid=nw.col("import")).drop_nulls(),
             left_on="tx_hash",
             right_on="hash",
         )
         .collect()
     )
-    expected = [
-        _nearest(
+    expected = {
+        row["tx_hash"]: _nearest(
             row[body],
             row[init],
             row["paid"],
             possible_prices(row["now"], workchain=row["block_workchain"], prices=prices),
         )
         for row in external.iter_rows(named=True)
-    ]
+    }
     return engines.made_of(
         pa.table(
             {
-                "tx_hash": pa.array(external["tx_hash"].to_list(), pa.string()),
-                "expected": pa.array(expected, pa.int64()),
+                "tx_hash": pa.array(expected.keys(), pa.string()),
+                "expected": pa.array(expected.values(), pa.int64()),
             }
         ),
         like=rows,
     )
 
 
-def _nearest(body: object, init: object, paid: int | None, prices: Iterable[Prices]) -> int | None:
-    """Return the possible fee nearest to the fee paid; None if there is none.
+def _nearest(body: object, init: object, paid: int, prices: Iterable[Prices]) -> int | None:
+    """Return the possible fee nearest to the fee paid; None if the body cannot be read.
 
     A message can be written as cells in several ways, so it has several possible fees.
     """
-    if not isinstance(body, str | bytes) or paid is None:
+    if not isinstance(body, str | bytes):
         return None
     possible: set[int] = set()
     for row in prices:
@@ -241,7 +243,8 @@ def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> 
 
     Returns
     -------
-    A frame of the same engine with a row for each transaction:
+    A frame of the same engine with a row for each transaction, in the same order. DuckDB, Dask and
+    PySpark keep no order: join the result by `hash`.
 
     - hash, account, lt: the transaction.
     - verdict: ok, unknown or violated.
@@ -275,7 +278,7 @@ def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> 
     intake.same_engine("check_balances", rows, moved)
     moved = engines.by_row(moved, _with_flow)
     flows = sums.add_up(moved, ["tx_hash"], sums=["flow", "ins", "outs"], rows_as="messages")
-    rows = rows.join(flows, left_on="hash", right_on="tx_hash", how="left")
+    rows = engines.left_join(rows, flows, left_on="hash", right_on="tx_hash")
     rows = engines.by_row(rows, _with_change)
     rows = engines.by_group(rows, ["account"], _with_chains)
     rows = engines.integers(rows, "changes", "known", "chain", "first", "last")

@@ -5,7 +5,8 @@ and those built on it (`intake`, `sums`, `periods`, `trees`) know how engines di
 
 - pandas and Dask are slow with expressions on rows, and lose dtypes: `by_row` runs on pyarrow.
 - pyarrow and Dask have no windows within groups: `by_group` runs on pandas.
-- Engines keep the order of rows differently: `in_order`, `largest_first`, `beside`.
+- Engines keep the order of rows differently: `in_order`, `largest_first`, `beside`,
+  `left_join`.
 """
 
 from __future__ import annotations
@@ -206,6 +207,27 @@ def beside(
     keys = frame.select(nw.col(*columns).cast(nw.String)).with_row_index(_ROW)
     made = step(keys.lazy()).collect().sort(_ROW)
     return frame.with_columns(*(made[name] for name in adds))
+
+
+def left_join(frame: Frame, other: Frame, *, left_on: str, right_on: str) -> Frame:
+    """Add the columns of another frame, in which each key is once.
+
+    pandas, polars and pyarrow keep the order of the rows, and pandas its index. Others have none.
+    """
+
+    def join(rows: Frame) -> Frame:
+        return rows.join(other, left_on=left_on, right_on=right_on, how="left")
+
+    native: Any = frame.to_native()
+    if frame.implementation.is_pandas():
+        return lazy(join(frame).to_native().set_axis(native.index))
+    if frame.implementation.is_pyarrow():
+        rows = join(frame.collect().with_row_index(_ROW).lazy())
+        return rows.sort(_ROW).drop(_ROW)
+    if frame.implementation.is_polars():
+        keys = {"left_on": left_on, "right_on": right_on}
+        return lazy(native.join(other.to_native(), how="left", maintain_order="left", **keys))
+    return join(frame)
 
 
 def _numbered(frame: Frame) -> Frame:

@@ -271,7 +271,9 @@ def failure_summary(
 ) -> AnyFrame:
     """Count the failures in groups of transactions, and add up their cost and the stuck value.
 
-    Deposits and dust are not failures and are left out: `failures` lists them.
+    Deposits and dust are not failures and are left out: `failures` lists them. Committed and
+    ignored are counted, although the network does not mark them as aborted; `trace_costs` counts
+    only aborted transactions.
 
     Parameters
     ----------

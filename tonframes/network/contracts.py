@@ -49,20 +49,18 @@ CONTRACTS = {row["code_hash"]: Contract(**row) for row in read_table("contracts.
 WALLET_V5 = "wallet v5"
 
 
-def _in_base64(code_hash: str) -> str:
-    return base64.b64encode(bytes.fromhex(code_hash)).decode()
+def _spellings(code_hash: str) -> tuple[str, str, str]:
+    """List how a code hash is written: in base64, as in our tables, and in hex of either case."""
+    in_base64 = base64.b64encode(bytes.fromhex(code_hash)).decode()
+    return in_base64, code_hash.lower(), code_hash.upper()
 
 
-#: By code hash in base64, as in our tables, and in hex.
+#: By code hash in base64 and in hex.
 CODE_NAMES = {
-    spelling: row.name
-    for code_hash, row in CONTRACTS.items()
-    for spelling in (_in_base64(code_hash), code_hash)
+    spelling: row.name for row in CONTRACTS.values() for spelling in _spellings(row.code_hash)
 }
 CODE_KINDS = {
-    spelling: row.kind
-    for code_hash, row in CONTRACTS.items()
-    for spelling in (_in_base64(code_hash), code_hash)
+    spelling: row.kind for row in CONTRACTS.values() for spelling in _spellings(row.code_hash)
 }
 
 
@@ -82,11 +80,11 @@ def code_name(code_hashes: object) -> object:
     code_hashes
         A code hash, or a column of them as in `exit_code_name`: `code_hash` of accounts, or
         `account_state_code_hash_before` of transactions. Base64, as in our tables, or hex in lower
-        case.
+        or upper case.
 
     Returns
     -------
-    The name; None for code that is not in `tonframes.network.contracts.CONTRACTS`, and for None.
+    The name; None for code that is not in `tonframes.network.contracts.CONTRACTS`, and for null.
     For a column, a column as from `exit_code_name`.
 
     Raises

@@ -45,8 +45,11 @@ _GENERAL = {row.code: row for row in (
     Code(12,    "fatal error",                         "The machine met a case that should be impossible.",     _VM),
     Code(13,    "out of gas (thrown)",                 "Thrown by a contract itself.",                          _VM),
     Code(14,    "virtualization error",                "Reserved.",                                             _VM),
-    Code(63,    "opcode mismatch (Tolk)",              "A message or struct begins with an unexpected prefix.", _DOCS),
     Code(65535, "unknown opcode",                      "The contract does not handle this message.",            _DOCS),
+)}
+
+_TOLK_CODES = {row.code: row for row in (
+    Code(63,    "opcode mismatch",                     "A message or struct begins with an unexpected prefix.", _DOCS),
 )}
 
 _TACT_CODES = {row.code: row for row in (
@@ -100,17 +103,20 @@ def _either(v5: Code, tact: Code) -> Code:
     )
 
 
-#: What a code means in a contract that is not a wallet v5.
-_ELSEWHERE = _GENERAL | {code: _of("Tact", row) for code, row in _TACT_CODES.items()}
 #: What a code means in a wallet v5.
 _IN_WALLET_V5 = _GENERAL | {code: _of(WALLET_V5, row) for code, row in _WALLET_V5_CODES.items()}
 
 #: What a code means if the contract is unknown. Where a code has two meanings, the row has both.
-EXIT_CODES = _ELSEWHERE | {
-    code: _either(row, _TACT_CODES[code]) if code in _TACT_CODES else _IN_WALLET_V5[code]
-    for code, row in _WALLET_V5_CODES.items()
-    if code not in _NO_TRANSACTION
-}
+EXIT_CODES = (
+    _GENERAL
+    | {code: _of("Tolk", row) for code, row in _TOLK_CODES.items()}
+    | {code: _of("Tact", row) for code, row in _TACT_CODES.items()}
+    | {
+        code: _either(row, _TACT_CODES[code]) if code in _TACT_CODES else _IN_WALLET_V5[code]
+        for code, row in _WALLET_V5_CODES.items()
+        if code not in _NO_TRANSACTION
+    }
+)
 
 #: Codes that contracts define themselves. By convention all others are reserved for the machine,
 #: the network and compilers. Wallets and the elector throw 33 to 41, which are result codes as well.
@@ -143,13 +149,16 @@ def exit_code_name(code: object, *, code_hashes: object = None) -> object:
         A code, or a column of them: a pandas or polars Series, a pyarrow Array or ChunkedArray.
     code_hashes
         The hash of the contract's code (`account_state_code_hash_before`), or a column of hashes
-        of the same kind as `code` and with the same rows. It decides between the meanings of a
-        code that has several, if `code_name` knows the contract.
+        of the same kind as `code` and with the same rows (in pandas with the same index). If
+        `code_name` knows the contract, the codes of wallets v5 are named for a wallet v5 only, and
+        the codes of the Tact and Tolk compilers for no contract: the language of a known contract
+        is not on record.
 
     Returns
     -------
     The name; "contract-defined" for other codes that contracts define themselves
-    (`tonframes.network.exit_codes.CONTRACT_DEFINED`); None for other codes, and for None. The
+    (`tonframes.network.exit_codes.CONTRACT_DEFINED`); None for other codes, and for null (None, NA
+    or NaN). The
     name of a code that only some contracts throw ends with those in brackets. If a code has
     several meanings, the name contains all of them. For a column, a column of text of the same
     kind (in pandas of dtype str, with the same index and name), null where there is no name.
@@ -157,10 +166,11 @@ def exit_code_name(code: object, *, code_hashes: object = None) -> object:
     Raises
     ------
     TypeError
-        `code` is not an integer or a column of integers; floats and booleans are not accepted. Or
-        `code_hashes` is not text, or not a column of the same kind as `code`.
+        `code` is not an integer or a column of integers; booleans, and floats other than NaN, are
+        not accepted. Or `code_hashes` is not text, or not a column of the same kind as `code`.
     ValueError
-        A code is outside 32 bits, or there are more or fewer code hashes than codes.
+        A code is outside 32 bits, there are more or fewer code hashes than codes, or the index of
+        the code hashes is another one.
 
     Notes
     -----
@@ -197,22 +207,22 @@ def exit_code_meanings(code: nw.Expr, code_hash: nw.Expr | None = None) -> nw.Ex
 
 
 def _by_contract(code: nw.Expr, code_hash: nw.Expr | None, field: str) -> nw.Expr:
-    anywhere, elsewhere, in_wallet = (
+    anywhere, general, in_wallet = (
         look_up(code, {number: getattr(row, field) for number, row in rows.items()})
-        for rows in (EXIT_CODES, _ELSEWHERE, _IN_WALLET_V5)
+        for rows in (EXIT_CODES, _GENERAL, _IN_WALLET_V5)
     )
     if code_hash is None:
         return anywhere
     # Engines differ on comparisons with null.
     kind = code_kinds(code_hash).fill_null("")
-    other = nw.when(kind == "").then(anywhere).otherwise(elsewhere)
+    other = nw.when(kind == "").then(anywhere).otherwise(general)
     return nw.when(kind == WALLET_V5).then(in_wallet).otherwise(other)
 
 
 def _name(code: int, code_hash: str | None = None) -> str | None:
     rows = EXIT_CODES
     if code_hash in CODE_KINDS:
-        rows = _IN_WALLET_V5 if CODE_KINDS[code_hash] == WALLET_V5 else _ELSEWHERE
+        rows = _IN_WALLET_V5 if CODE_KINDS[code_hash] == WALLET_V5 else _GENERAL
     if code in rows:
         return rows[code].name
     return CONTRACT_DEFINED_NAME if any(code in codes for codes in CONTRACT_DEFINED) else None

@@ -66,7 +66,7 @@ def name_codes(
 
     Code hashes, if there are any, are the second argument of both.
     """
-    if code is None or code is pd.NA:
+    if _is_null(code):
         return None
     if isinstance(code, int | np.integer) and not isinstance(code, bool):
         return name(_checked(int(code), what, allowed), *_one_hash(code_hashes))
@@ -79,7 +79,7 @@ def name_codes(
 
 def name_texts(text: object, what: str, name: Callable[[str], str | None], names: Names) -> object:
     """Name one text with `name`, or a column of texts with `names`."""
-    if text is None or text is pd.NA:
+    if _is_null(text):
         return None
     if isinstance(text, str):
         return name(text)
@@ -93,7 +93,7 @@ def name_texts(text: object, what: str, name: Callable[[str], str | None], names
 def _named(native: Any, column: nw.Series[Any], names: Names, code_hashes: object = None) -> Any:
     rows = column.alias("code").to_frame()
     arguments = [nw.col("code")]
-    if code_hashes is not None:
+    if not _is_null(code_hashes):
         rows = rows.with_columns(_hashes_beside(column, native, code_hashes).alias("code_hash"))
         arguments.append(nw.col("code_hash"))
     named = rows.select(name=names(*arguments))["name"].alias(column.name).to_native()
@@ -119,15 +119,27 @@ def _hashes_beside(
             f"code_hashes has {len(hashes)} rows, and there are {len(column)} codes: "
             "take both from the same frame"
         )
+    indexes = [given.index for given in (native, code_hashes) if isinstance(given, pd.Series)]
+    if indexes and not indexes[0].equals(indexes[1]):
+        raise ValueError(
+            "code_hashes has another index than the codes: take both from the same frame, or "
+            "align them first with code_hashes.reindex(codes.index)"
+        )
     return hashes
 
 
 def _one_hash(code_hash: object) -> tuple[str, ...]:
-    if code_hash is None or code_hash is pd.NA:
+    if _is_null(code_hash):
         return ()
     if not isinstance(code_hash, str):
         raise TypeError(f"the code hash of one code is text, not {type(code_hash).__name__}")
     return (code_hash,)
+
+
+def _is_null(value: object) -> bool:
+    """Return whether a value is null; NaN is the null of text in pandas."""
+    nan = isinstance(value, float | np.floating) and np.isnan(value)
+    return value is None or value is pd.NA or bool(nan)
 
 
 def _is_column(value: object) -> bool:

@@ -70,7 +70,7 @@ def opcode_name(opcode: object) -> object:
 
     Returns
     -------
-    The name; None for opcodes that are not in `tonframes.network.opcodes.OPCODES`, and for None.
+    The name; None for opcodes that are not in `tonframes.network.opcodes.OPCODES`, and for null.
     For a column, a column as from `exit_code_name`.
 
     Raises

@@ -66,7 +66,7 @@ def result_code_name(code: object) -> object:
 
     Returns
     -------
-    The name; None for codes that the network does not use, and for None. For a column, a column
+    The name; None for codes that the network does not use, and for null. For a column, a column
     as from `exit_code_name`.
 
     Raises

@@ -20,8 +20,8 @@ import pyarrow.compute as pc
 
 from tonframes.errors import DecodeError, shorten, warn
 from tonframes.wire import codec, schema, tolerant
-from tonframes.wire.extra import dump
-from tonframes.wire.kinds import OBJECT, REFUSALS
+from tonframes.wire.extra import dump, pointer_to
+from tonframes.wire.kinds import OBJECT, REFUSALS, Mismatch, Oversize
 from tonframes.wire.record import Loose, Record, Rows
 from tonframes.wire.tables import fit
 
@@ -248,18 +248,45 @@ _OLDER = {
 }
 
 
+#: The kinds of fields, by pointer.
+_KINDS = {
+    pointer_to(column.path): column.kind
+    for table in schema.TABLES.values()
+    for column in table.record.columns
+    if column.path and not column.of
+}
+
+
 def _warn_of_extras(pages: Sequence[Page]) -> None:
-    counts = Counter(
-        pointer
-        for page in pages
-        for extra in page.extras.values()
-        for pointer in extra
-        if pointer not in _OLDER or _OLDER[pointer].found_in(extra, pointer) is None
-    )
-    if counts:
-        named = ", ".join(f"{ascii(p)[1:-1]} ({n} times)" for p, n in counts.most_common(5))
-        more = f" and {len(counts) - 5} more" if len(counts) > 5 else ""  # noqa: PLR2004
-        warn(f"the schema has no place for {named}{more}; kept verbatim in `extra`")
+    unknown: Counter[str] = Counter()
+    oversize: Counter[str] = Counter()
+    for extra in chain.from_iterable(page.extras.values() for page in pages):
+        for pointer, token in extra.items():
+            if pointer not in _OLDER or _OLDER[pointer].found_in(extra, pointer) is None:
+                counts = oversize if _is_oversize(pointer, token) else unknown
+                counts[pointer] += 1
+    parts = [f"the schema has no place for {_named(unknown)}"] if unknown else []
+    parts += [f"numbers are outside int64 in {_named(oversize)}"] if oversize else []
+    if parts:
+        warn(f"{'; '.join(parts)}; kept verbatim in `extra`")
+
+
+def _is_oversize(pointer: str, token: bytes) -> bool:
+    """Return whether a token is an integer that does not fit the column of its field."""
+    try:
+        if pointer in _KINDS:
+            _KINDS[pointer].read(token)
+    except Oversize:
+        return True
+    except (Mismatch, *REFUSALS):
+        pass
+    return False
+
+
+def _named(counts: Counter[str]) -> str:
+    named = ", ".join(f"{ascii(p)[1:-1]} ({n} times)" for p, n in counts.most_common(5))
+    more = f" and {len(counts) - 5} more" if len(counts) > 5 else ""  # noqa: PLR2004
+    return named + more
 
 
 def _warn_of_repetitions(pages: Iterable[Page], tables: Tables) -> None:
