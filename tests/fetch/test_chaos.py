@@ -27,7 +27,8 @@ from tonframes.store import Store
 
 SEEDS = range(int(os.environ.get("SOAK_SEEDS", "20")))
 FIRST = 90_000_150
-SEQNOS = range(FIRST, FIRST + 400)  # four rounds of a split and a merge, of two shards and of three
+#: Not from the service's first one on, before which there is no state of the shards.
+SEQNOS = range(FIRST + 1, FIRST + 400)  # four rounds of a split and a merge, of two or three shards
 SHARE = 0.35
 #: As many that lie as fail.
 FAULTS = [*PASSING.values(), *[*LYING.values(), shuffled, twice, twice_otherwise] * 4]

@@ -393,3 +393,13 @@ def test_recorded_answers_in_the_older_form_are_read(real):
         assert len(caught) == 1
         assert blocks.transactions.compute_skipped.tolist() == [False]
         assert said(schema.BLOCKS_ANSWER, blocks.to_json()) == said(schema.BLOCKS_ANSWER, document)
+
+
+def test_bad_utf8_in_an_object_of_free_form_is_named_by_its_path():
+    document = (
+        b'{ "accounts" : [ { "address" : "a" , "status" : "" , "balance" : null ,'
+        b' "extra_currencies" : {"a":"\xff"} } , { "address" : "" } ] }'
+    )
+    with pytest.raises(tf.DecodeError) as caught:
+        tf.parse_accounts(document)
+    assert caught.value.path == "$.accounts[0].extra_currencies"

@@ -127,9 +127,11 @@ def check_names(record: Record, content: bytes) -> None:
     Traceback (most recent call last):
     tonframes.errors.DecodeError: $.blocks[0].seqno: expected one member of this name, found two
     """
+    # Bad UTF-8 is refused with its path, when the value is read.
+    text = content.decode("utf-8", "surrogateescape")
     try:
         found = json.loads(
-            content, object_pairs_hook=_Members, parse_int=str, parse_float=str, parse_constant=str
+            text, object_pairs_hook=_Members, parse_int=str, parse_float=str, parse_constant=str
         )
     except (ValueError, RecursionError) as malformed:
         raise DecodeError("$", "JSON", f"{shorten(content)} ({shorten(str(malformed))})") from None
