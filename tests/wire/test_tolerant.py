@@ -400,6 +400,6 @@ def test_bad_utf8_in_an_object_of_free_form_is_named_by_its_path():
         b'{ "accounts" : [ { "address" : "a" , "status" : "" , "balance" : null ,'
         b' "extra_currencies" : {"a":"\xff"} } , { "address" : "" } ] }'
     )
-    with pytest.raises(tf.DecodeError) as caught:
-        tf.parse_accounts(document)
+    with pytest.raises(DecodeError) as caught:
+        parse_accounts(document)
     assert caught.value.path == "$.accounts[0].extra_currencies"
