@@ -198,3 +198,12 @@ def test_wrong_frames_are_refused():
         with_operation(given[0], messages())
     with pytest.raises(TypeError, match="with_operation takes messages as a frame"):
         with_operation(3)
+
+
+def test_lazy_rows_of_polars_keep_their_order():
+    pl = pytest.importorskip("polars")
+    blocks = tf.read_blocks(tf.sample())
+    rows = pl.from_arrow(blocks.arrow("transactions")).sample(fraction=1.0, shuffle=True, seed=1)
+    messages = pl.from_arrow(blocks.arrow("messages"))
+    named = tf.with_operation(rows.lazy(), messages.lazy()).collect()
+    assert named["hash"].to_list() == rows["hash"].to_list()

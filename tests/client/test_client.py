@@ -11,7 +11,6 @@ import json
 import logging
 import pickle
 import resource
-import signal
 import socket
 import threading
 import time
@@ -25,6 +24,7 @@ import requests
 from fault_server import GOOD, FaultServer, answer, error, raw
 from hypothesis import given
 from hypothesis import strategies as st
+from interrupts import interrupt
 from urllib3.connection import HTTPConnection
 
 from tonframes.client import Client
@@ -835,22 +835,6 @@ def test_large_pages_of_errors_are_not_read(server, client):  # F30
     server.script.append(endless)
     assert ask(client) == [1, 2, 3]
     assert met(server, 1)
-
-
-@contextlib.contextmanager
-def interrupt(seconds):
-    """Press Ctrl-C in so many seconds."""
-
-    def press(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, press)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("state", ["waiting", "pacing", "reading"])

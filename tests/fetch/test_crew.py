@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import signal
 import threading
 import time
-from contextlib import contextmanager
 
 import pytest
 from fault_server import FaultServer, error, raw
+from interrupts import interrupt
 
 import tonframes as tf
 from tonframes.errors import TonframesError
@@ -60,22 +59,6 @@ def test_a_closed_crew_sends_nothing_more(server, state):  # F39
         server.otherwise = error("gone", 400)
         with pytest.raises(TonframesError, match="gone"):  # the client itself goes on
             client.masterchain_info(bytes)
-
-
-@contextmanager
-def interrupt(seconds):
-    """Press Ctrl-C in so many seconds."""
-
-    def press(*_):
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, press)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
 
 
 @pytest.mark.parametrize("what", ["blocks", "transactions"])

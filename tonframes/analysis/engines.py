@@ -30,6 +30,8 @@ Step: TypeAlias = "Callable[[Frame], Frame]"
 AnyFrame = TypeVar("AnyFrame")
 
 _ROW = "row of the frame"
+#: The same in a join within it.
+_JOINED = "row before the join"
 
 
 def lazy(native: Any) -> Frame:
@@ -222,8 +224,8 @@ def left_join(frame: Frame, other: Frame, *, left_on: str, right_on: str) -> Fra
     if frame.implementation.is_pandas():
         return lazy(join(frame).to_native().set_axis(native.index))
     if frame.implementation.is_pyarrow():
-        rows = join(frame.collect().with_row_index(_ROW).lazy())
-        return rows.sort(_ROW).drop(_ROW)
+        rows = join(frame.collect().with_row_index(_JOINED).lazy())
+        return rows.sort(_JOINED).drop(_JOINED)
     if frame.implementation.is_polars():
         keys = {"left_on": left_on, "right_on": right_on}
         return lazy(native.join(other.to_native(), how="left", maintain_order="left", **keys))

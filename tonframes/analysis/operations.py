@@ -181,6 +181,6 @@ def _incoming(messages: object) -> Frame:
 
 
 def _joined(rows: Frame, incoming: Frame) -> Frame:
-    rows = rows.join(incoming, left_on="hash", right_on="tx_hash", how="left")
+    rows = engines.left_join(rows, incoming, left_on="hash", right_on="tx_hash")
     reads = [*OF_TRANSACTIONS, OPERATION]
     return engines.replace(rows, to_transactions, reads=reads, writes=[OPERATION])
