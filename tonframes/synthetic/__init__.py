@@ -19,8 +19,8 @@ These rules hold exactly:
 
 Prices are those at the time of the chain (`start`), by default those after the change of 2026.
 
-In a `Chain`, every rare case occurs within 120 blocks of the default size, or within a few blocks of
-1000 transactions. Only splits and merges need more blocks (the first split is in block 26, the
+In a `Chain`, every rare case occurs within 120 blocks of the default size, or within a few blocks
+of 1000 transactions. Only splits and merges need more blocks (the first split is in block 26, the
 first merge in block 74):
 
 - external messages in and out; tick and tock transactions of special accounts, with gas fees and
