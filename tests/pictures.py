@@ -15,7 +15,6 @@ FOLDER = Path(__file__).parent / "plots" / "baseline"
 SETTINGS = {
     "font.family": "DejaVu Sans",
     "text.hinting": "none",
-    "text.hinting_factor": 1,
     "figure.dpi": 60,
     "savefig.dpi": "figure",
 }
