@@ -11,7 +11,7 @@ from drawn import draw, six_hours
 import tonframes as tf
 
 FOLDER = Path(__file__).parent / "plots" / "baseline"
-#: Only these depend on the machine; the font is the one that matplotlib brings.
+#: The same pictures on every machine: the font is the one that matplotlib brings.
 SETTINGS = {
     "font.family": "DejaVu Sans",
     "text.hinting": "none",

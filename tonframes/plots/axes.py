@@ -137,12 +137,6 @@ def set_empty(ax: Axes, text: str) -> None:
     ax.text(0.5, 0.5, text, color=ink(ax), **middle)
 
 
-def hide_x(ax: Axes) -> None:
-    """Hide the x axis."""
-    ax.spines["bottom"].set_visible(False)
-    ax.tick_params(axis="x", which="both", bottom=False, labelbottom=False)
-
-
 def format_amounts(axis: Axis) -> None:
     """Write few numbers, as people do: 0.2, 1,500, 2 million."""
     from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
@@ -174,5 +168,5 @@ def _few(axis: Any) -> int:
     """Return how many intervals between ticks the axis has room for, from 2 to 4."""
     ax = axis.axes
     _, height = layout.size(ax)
-    room, one = (width(ax), 6.5 * font(ax)) if axis.axis_name == "x" else (height, 3 * font(ax))
+    room, one = (width(ax), 9 * font(ax)) if axis.axis_name == "x" else (height, 3 * font(ax))
     return max(2, min(_TICKS, int(room // one)))

@@ -27,7 +27,7 @@ def finish(ax: Axes, title: str, *, key: bool = False) -> None:
     indent = _indent(ax)
     above = _SPACE
     if key:
-        above += _add_key(ax, indent)
+        above += _add_key(ax, indent) + _SPACE / 2
     whole, _ = layout.size(ax)
     size = min(float(ax.title.get_fontsize()), _LARGEST * whole)
     text = layout.wrapped(inert(title), size, _LONGEST * whole)
