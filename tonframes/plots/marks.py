@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tonframes.plots import labels, layout
-from tonframes.plots.axes import PLAIN, format_amounts, small, width
+from tonframes.plots.axes import PLAIN, format_amounts, key_size, small, width
 from tonframes.plots.colors import ink
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ def draw_bars(
         look: dict[str, Any] = {"color": colors[name], "linewidth": 0}
         ax.barh(rows, widths[rows], 0.68, left[rows], label=name, **look)
     table = np.array(list(parts.values()))
-    ends, starts = table.clip(0).sum(axis=0), table.clip(None, 0).sum(axis=0)
-    totals = [text(total) for total in table.sum(axis=0)]
+    totals = ["unknown" if np.isnan(total) else text(total) for total in table.sum(axis=0)]
+    known = np.nan_to_num(table)
+    ends, starts = known.clip(0).sum(axis=0), known.clip(None, 0).sum(axis=0)
     for row, (end, total) in enumerate(zip(ends, totals, strict=True)):
         write(ax, total, (end, row))
     span = ends.max() - starts.min()
@@ -54,9 +55,9 @@ def room(ax: Axes, texts: Sequence[str], span: float) -> float:
     return part / (1 - part) * span
 
 
-def write(ax: Axes, text: str, place: tuple[float, float]) -> None:
+def write(ax: Axes, text: str, place: tuple[float, float], *, gap: float = _GAP) -> None:
     """Write a number to the right of a mark."""
-    look: dict[str, Any] = {"xytext": (_GAP, 0), "textcoords": "offset points", "va": "center"}
+    look: dict[str, Any] = {"xytext": (gap, 0), "textcoords": "offset points", "va": "center"}
     ax.annotate(text, place, color=ink(ax), fontsize=small(ax), **look)
 
 
@@ -69,7 +70,7 @@ def draw_steps(
         top = base + heights
         look: dict[str, Any] = {"fill": True, "color": colors[name], "linewidth": 0}
         ax.stairs(top, edges, baseline=base, label=name, **look)
-        middles[name] = (base[-1] + top[-1]) / 2
+        middles[name] = float(np.nan_to_num((base[-1] + top[-1]) / 2))
     ax.set_xlim(edges[0], edges[-1])
     ax.set_ylim(min(0, ax.dataLim.y0), None)
     format_amounts(ax.yaxis)
@@ -92,7 +93,7 @@ def name_ends(ax: Axes, ends: Mapping[str, float], colors: Mapping[str, str]) ->
     Call this when the limits of the y axis are set. Names that would overlap are moved apart. A
     line in the colour of its part leads to each name.
     """
-    size = small(ax)
+    size = key_size(ax)
     _, height = layout.size(ax)
     step = 1.3 * size / max(0.6 * height, 1)
     to_axes = ax.transData + ax.transAxes.inverted()
