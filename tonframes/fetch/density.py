@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tonframes.client import Client
-    from tonframes.fetch.headers import Key
+    from tonframes.fetch.proof import Key
     from tonframes.fetch.windows import Ends
 
 #: A sample for so many masterchain blocks. It is a page of blocks, or some more where the service

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -18,10 +19,12 @@ from tonframes.fetch.proof import (
     LINKED,
     BrokenError,
     Gap,
+    Key,
     Link,
     Shard,
     Tips,
     advance,
+    check_first,
     committing,
     compare,
     unfollowed,
@@ -236,17 +239,20 @@ class Unproven:
 
     def _follow(self, origin: _Origin) -> None:
         """Follow the chains of all shards as far as they are whole."""
-        tips = origin.tips
-        self._tips = {origin.seqno: tips}
-        for seqno in range(origin.seqno, self._stop):
-            links = self._links.get(seqno)
-            if links is None:
-                return
-            try:
-                tips = advance(tips, links)
-            except BrokenError:
-                return
-            self._tips[seqno + 1] = tips
+        self._tips = {}
+        with suppress(BrokenError):
+            self._tips[origin.seqno] = tips = self._tips_at(origin)
+            for seqno in range(origin.seqno, self._stop):
+                links = self._links.get(seqno)
+                if links is None:
+                    return
+                self._tips[seqno + 1] = tips = advance(tips, links)
+
+    def _tips_at(self, origin: _Origin) -> Tips:
+        """Return the tips to begin with, if the masterchain block before them is whole."""
+        if origin.committed:
+            check_first(self._links[self._start] or (), origin.committed)
+        return origin.tips
 
     def _gaps(self, tables: Tables) -> list[Gap]:
         """Find gaps between the transactions of each account, those given away included."""
@@ -327,7 +333,7 @@ class Unproven:
         try:
             if self._origin is None:
                 self._origin = self._start_of_chain()
-            self._proof, tips = self._origin.proof, self._origin.tips
+            self._proof, tips = self._origin.proof, self._tips_at(self._origin)
             for seqno in range(self._origin.seqno, self._stop):
                 tips = advance(tips, self._links[seqno] or ())
             self._close(tips)
@@ -375,7 +381,7 @@ class Unproven:
     def _start_of_chain(self) -> _Origin:
         """Ask for the last blocks of all shards before the first block."""
         if self._start == 1:  # there is no block before it
-            return _Origin(2, fetch_state(self.client, 1).tips, _BUT_FIRST)
+            return self._after_first()
         try:
             return _Origin(self._start, fetch_state(self.client, self._start - 1).tips)
         except RequestError as error:
@@ -384,9 +390,15 @@ class Unproven:
             first = masterchain_info(self.client).first
             if first is None or first.seqno != self._start:
                 raise
-            # There is nothing to compare the service's first block with.
-            tips = fetch_state(self.client, self._start).tips
-            return _Origin(self._start + 1, tips, _BUT_FIRST)
+            return self._after_first()
+
+    def _after_first(self) -> _Origin:
+        """Ask for the last blocks of all shards after the first masterchain block of the service.
+
+        There is no state before it to compare it with.
+        """
+        state = fetch_state(self.client, self._start)
+        return _Origin(self._start + 1, state.tips, _BUT_FIRST, state.committed)
 
     def _suspects(self, shard: Shard, seqno: int) -> range:
         """Return the masterchain blocks that may lack the block of a shard missing at `seqno`.
@@ -401,11 +413,19 @@ class Unproven:
 
 @dataclass(frozen=True, slots=True)
 class _Origin:
-    """The first masterchain block to check, the tips before it, and the name of the proof."""
+    """The first masterchain block to check, the tips before it, and the name of the proof.
+
+    Attributes
+    ----------
+    committed
+        For a part that begins one masterchain block earlier, with the first one of the service: the
+        tips that it commits.
+    """
 
     seqno: int
     tips: Tips
     proof: str = "chain"
+    committed: frozenset[Key] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

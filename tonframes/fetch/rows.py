@@ -23,8 +23,8 @@ from tonframes.wire.tables import concat
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from tonframes.fetch.headers import Key
     from tonframes.fetch.intervals import Header
+    from tonframes.fetch.proof import Key
     from tonframes.wire.pages import Page
     from tonframes.wire.tables import Tables
 
