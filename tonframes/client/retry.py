@@ -40,6 +40,7 @@ from tonframes.client.transport import (
     UnreachableError,
 )
 from tonframes.errors import RequestError, TonframesError
+from tonframes.inert import inert
 from tonframes.masking import masked
 
 if TYPE_CHECKING:
@@ -307,8 +308,7 @@ class Retry:
     @staticmethod
     def _say(failure: Failure) -> str:
         """Return a failure as text: on one line, shortened, and without the key."""
-        said = masked(failure.reason)
-        said = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in said)
+        said = inert(masked(failure.reason))
         said = said if len(said) <= QUOTED else said[: QUOTED - 1] + "…"
         return said if failure.status is None else f"status {failure.status}, {said}"
 

@@ -118,7 +118,8 @@ def read_transactions(
     ------
     MissingError
         The histories of some accounts are not held, or not without gaps between `since` and
-        `until`; `.missing` has these accounts.
+        `until`; `.missing` has these accounts. After its last transaction, the history of an
+        account is held until a minute before the last block that the service had when it was asked.
     StoreError
         There is no store at `path`, or a file of it is damaged.
 

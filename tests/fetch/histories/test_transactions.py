@@ -322,6 +322,25 @@ def test_what_is_held_is_not_asked_for(service, client, truth, accounts, tmp_pat
     check(fetch(None, None), truth, few)
 
 
+def test_a_fetch_until_now_is_held_until_a_minute_before(client, truth, accounts, tmp_path):
+    last = max(truth["transactions"]["now"].to_pylist())
+    quiet = [
+        account
+        for account in accounts
+        if max(transactions_in(truth, [account], EVER)["transactions"]["now"].to_pylist())
+        < last - 120
+    ][:3]
+    quiet.append(NOBODY)
+    tf.fetch_transactions(quiet, until=moment(last - 5), client=client, store=tmp_path)
+    for seconds in (119, 61, 60):
+        until = moment(last - seconds)
+        check(tf.read_transactions(tmp_path, quiet, until=until), truth, quiet)
+    for seconds in (59, 5):
+        with pytest.raises(tf.MissingError) as missing:
+            tf.read_transactions(tmp_path, quiet, until=moment(last - seconds))
+        assert missing.value.missing == tuple(quiet)
+
+
 def test_offline_the_store_answers(client, truth, accounts, tmp_path):
     tf.fetch_transactions(accounts[:9], client=client, store=tmp_path)
     offline = tf.fetch_transactions(accounts[:9], client="offline", store=tmp_path)
