@@ -15,8 +15,8 @@ from slow import SEEDS, slow_after
 import tonframes as tf
 from tonframes.cli import main
 from tonframes.fetch import blocks as fetching
+from tonframes.fetch.ends import lacks_windows
 from tonframes.fetch.network import Network
-from tonframes.fetch.windows import lacks_windows
 from tonframes.seqnos import SPAN
 from tonframes.store import Store
 

@@ -10,7 +10,7 @@ from slow import slow
 from window_service import Chain, Troubles, WindowService, displaced
 
 import tonframes as tf
-from tonframes.fetch.windows import lacks_windows
+from tonframes.fetch.ends import lacks_windows
 from tonframes.store import Store
 
 FIRST = 90_000_000

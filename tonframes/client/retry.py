@@ -33,7 +33,6 @@ from tonframes.client.rate import Clock, Rate, StoppedError
 from tonframes.client.size import LARGEST_ANSWER, TooLargeError
 from tonframes.client.statistics import Counter, Statistics
 from tonframes.client.transport import (
-    Site,
     SlowError,
     Transport,
     TransportError,
@@ -47,6 +46,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tonframes.client.rate import Turn
+    from tonframes.client.site import Site
     from tonframes.masking import Key
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from tonframes.fetch.proof import (
     tips,
     uncounted,
 )
-from tonframes.fetch.rows import by_block
+from tonframes.fetch.row_pages import by_block
 from tonframes.fetch.shown import shown
 from tonframes.wire import pages, schema
 

@@ -19,6 +19,7 @@ from tonframes.errors import (
 )
 from tonframes.fetch.block import BlockPages, fetch_block
 from tonframes.fetch.crew import Crew
+from tonframes.fetch.ends import knows_windows
 from tonframes.fetch.network import Network
 from tonframes.fetch.progress import progress as shown
 from tonframes.fetch.proving import Proven, Stretch, Unproven
@@ -31,7 +32,7 @@ from tonframes.fetch.resolve import (
     resolve_store,
 )
 from tonframes.fetch.time import resolve_seqnos
-from tonframes.fetch.windows import knows_windows, read_windows
+from tonframes.fetch.windows import read_windows
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
 from tonframes.store import SPAN, Store, blocks_of, open_blocks
