@@ -156,7 +156,7 @@ class Round:
             first_seqno=FIRST + rng.randrange(1000),
             transactions_per_block=rng.choice([4, 6, 12]),
         )
-        # In the first masterchain block a proof sees the last block of each shard alone.
+        # Of a service's first masterchain block the proof sees only the last block of each shard.
         made = list(dropwhile(lambda answer: has_two_of_a_shard(answer["blocks"]), made))
         first = made[0]["blocks"][0]["masterchain_block_ref"]["seqno"]
         append(self.truth, made)
