@@ -206,7 +206,8 @@ def fee_summary(
     - residual: fees that violate the rules; 0 in true data; null if it is unknown in all
       transactions.
     - unknown: fees that cannot be assigned because phases are missing.
-    - total_fees: the sum of the columns before, without nulls: what validators collected in these transactions.
+    - total_fees: the sum of the columns before, nulls left out: what validators collected in these
+      transactions.
     - fwd_fees: the part of the forwarding fees that travels with the messages sent, for the
       validators who import them.
     - cost: total_fees plus fwd_fees: what the accounts paid.

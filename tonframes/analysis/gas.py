@@ -86,8 +86,9 @@ def gas_summary(
     - vm_steps: steps of the virtual machine.
     - gas_per_step: gas_used divided by vm_steps.
 
-    Transactions whose compute phase is missing add nothing to gas_used, gas_fees and vm_steps. These
-    are null if they are unknown in all transactions. Ratios and means are null if the divisor is 0.
+    Transactions whose compute phase is missing add nothing to gas_used, gas_fees and vm_steps.
+    These are null if they are unknown in all transactions. Ratios and means are null if the divisor
+    is 0.
 
     Raises
     ------

@@ -86,6 +86,7 @@ def add_up(
 
 def _prepared(
     rows: Frame,
+    *,
     keys: Sequence[str],
     rows_as: str,
     sums: Iterable[str],
