@@ -33,8 +33,8 @@ def _with_start(frame: Frame, period: str, seconds: str) -> Frame:
     # With integers only: engines truncate timestamps in different time zones.
     second = nw.col(seconds)
     sane = (second >= FIRST) & (second <= LAST)
-    # Seconds since the first moment, a Monday at midnight, are never negative: on DuckDB, the lowest
-    # allowed versions round negative quotients up.
+    # Seconds since the first moment, a Monday at midnight, are never negative. On DuckDB, old
+    # versions that are allowed round negative quotients up.
     frame = frame.with_columns(nw.when(sane).then(second - FIRST).alias(period))
     since = nw.col(period)
     if period == "month":
