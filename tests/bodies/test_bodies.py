@@ -543,6 +543,23 @@ def test_other_input_than_a_frame_of_messages_is_refused():
         decode_bodies(pd.DataFrame({"body": pd.Series(["a", 1], dtype=object)}))
 
 
+def test_external_messages_have_no_kind():
+    comment, short = Builder().uint(0, 32).raw(b"hi").cell().to_base64(), Cell(5, 3).to_base64()
+    source = [None, A, None, A, None, A]
+    table = pa.table({"source": source, "body": [comment] * 2 + [short] * 2 + ["rubbish"] * 2})
+    decoded = decode_bodies(table)
+    rows = decoded.to_pylist()
+    assert rows[0] == dict.fromkeys(READ) | {"opcode": 0}
+    assert rows[1] == dict.fromkeys(READ) | {"opcode": 0, "kind": "text_comment", "comment": "hi"}
+    assert rows[2] == rows[3]
+    assert rows[4] == rows[5]
+    assert rows[4]["error"]
+    assert decode_bodies(pl.from_arrow(table)).to_arrow().to_pylist() == rows
+    pandas = pa.Table.from_pandas(decode_bodies(table.to_pandas()), preserve_index=False)
+    assert pandas.to_pylist() == rows
+    assert decode_bodies(table.drop("source"))["comment"].to_pylist()[:2] == ["hi", "hi"]
+
+
 def test_each_distinct_body_is_read_once(monkeypatch):
     read = []
     monkeypatch.setattr("tonframes.bodies.decode.read_body", lambda body: read.append(body) or {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
@@ -32,7 +33,8 @@ PARTS = {
 #: All parts, in the order of the columns.
 COMPONENTS = ("storage", "gas", "action", "bounce", "import", "due")
 
-_OF_ROWS = (*COMPONENTS, "residual", "total_fees")
+_UNSURE = (*COMPONENTS, "residual")
+_OF_ROWS = (*_UNSURE, "total_fees")
 _AMOUNTS = (*_OF_ROWS, "fwd_fees", "unknown", "cost")
 
 #: What `fee_breakdown` reads.
@@ -199,10 +201,13 @@ def fee_summary(
 
     - the columns of `by`.
     - transactions: number of transactions.
-    - storage, gas, action, bounce, import, due: as in `fee_breakdown`.
-    - residual: fees that violate the rules; 0 in true data.
+    - storage, gas, action, bounce, import, due: as in `fee_breakdown`. Transactions in which a part
+      is unknown add nothing to it; a part is null if it is unknown in all transactions.
+    - residual: fees that violate the rules; 0 in true data; null if it is unknown in all
+      transactions.
     - unknown: fees that cannot be assigned because phases are missing.
-    - total_fees: the sum of the columns before: what validators collected in these transactions.
+    - total_fees: the sum of the columns before, nulls left out: what validators collected in these
+      transactions.
     - fwd_fees: the part of the forwarding fees that travels with the messages sent, for the
       validators who import them.
     - cost: total_fees plus fwd_fees: what the accounts paid.
@@ -264,8 +269,10 @@ def fee_summary(
         keys,
         sums=sums.halves_of(["fwd_fees"]),
         amounts=_OF_ROWS,
+        unsure=_UNSURE,
     )
     groups = sums.with_share(engines.by_row(groups, _with_cost), "cost")
+    groups = engines.by_row(groups, functools.partial(sums.null_if_unknown, names=_UNSURE))
     groups = sums.whole(groups, _AMOUNTS, helper="fee_summary", keys=keys, wide=wide)
     groups = engines.largest_first(groups.select(results.FEE_SUMMARY.names(keys)), "cost", keys)
     return intake.give(groups, transactions)
@@ -274,7 +281,7 @@ def fee_summary(
 def _with_cost(groups: Frame) -> Frame:
     return groups.with_columns(
         *sums.combined("cost", ["total_fees", "fwd_fees"]),
-        *sums.combined("unknown", ["total_fees"], [*COMPONENTS, "residual"]),
+        *sums.combined("unknown", ["total_fees"], _UNSURE),
     )
 
 

@@ -41,6 +41,7 @@ def add_up(
     *,
     sums: Iterable[str] = (),
     amounts: Iterable[str] = (),
+    unsure: Iterable[str] = (),
     rows_as: str = "transactions",
     accounts: bool = False,
 ) -> Frame:
@@ -56,6 +57,9 @@ def add_up(
         Columns of integers whose sums fit int64.
     amounts
         Columns of integers whose sums may not fit. Their sums are returned as halves, for `whole`.
+    unsure
+        The amounts that may be null in all rows of a group. Their known values are counted, for
+        `null_if_unknown`.
     rows_as
         Name of the column with the number of rows.
     accounts
@@ -63,13 +67,16 @@ def add_up(
 
     Returns
     -------
-    One row per group: the keys, the counts, `sums` and the halves of `amounts`.
+    One row per group: the keys, the counts, `sums` and the halves of `amounts`. A null adds nothing
+    to a sum.
     """
     keys = list(keys) or [ALL]
     # Group by account as well, then without it: so accounts are rows, which every engine can count.
     first = list(dict.fromkeys([*keys, "account"])) if accounts else keys
-    added = [rows_as, *sums, *halves_of(amounts)]
-    prepared = functools.partial(_prepared, keys=first, rows_as=rows_as, sums=sums, amounts=amounts)
+    added = [rows_as, *sums, *halves_of(amounts), *counts_of(unsure)]
+    prepared = functools.partial(
+        _prepared, keys=first, rows_as=rows_as, sums=sums, amounts=amounts, unsure=unsure
+    )
     groups = _added_up(engines.by_row(rows, prepared), first, added)
     if accounts:
         groups = engines.by_row(groups, lambda frame: frame.with_columns(accounts=nw.lit(1)))
@@ -78,19 +85,40 @@ def add_up(
 
 
 def _prepared(
-    rows: Frame, keys: Sequence[str], rows_as: str, sums: Iterable[str], amounts: Iterable[str]
+    rows: Frame,
+    *,
+    keys: Sequence[str],
+    rows_as: str,
+    sums: Iterable[str],
+    amounts: Iterable[str],
+    unsure: Iterable[str],
 ) -> Frame:
     return rows.select(
         *(nw.lit(0).alias(ALL) if key == ALL else key for key in keys),
         nw.lit(1).alias(rows_as),
         *sums,
         *(half for name in amounts for half in halves(name)),
+        *(one_if(~nw.col(name).is_null()).alias(f"{name}_known") for name in unsure),
     )
 
 
 def _added_up(rows: Frame, keys: Sequence[str], names: Sequence[str]) -> Frame:
     groups = rows.group_by(keys, drop_null_keys=False).agg(nw.col(name).sum() for name in names)
     return engines.integers(groups, *names)
+
+
+def counts_of(names: Iterable[str]) -> list[str]:
+    """List the names of the counts of known values."""
+    return [f"{name}_known" for name in names]
+
+
+def null_if_unknown(groups: Frame, names: Sequence[str]) -> Frame:
+    """Replace the halves of a sum by null in groups where no row has a known value."""
+    return groups.with_columns(
+        nw.when(nw.col(count) > 0).then(nw.col(half)).alias(half)
+        for name, count in zip(names, counts_of(names), strict=True)
+        for half in halves_of([name])
+    ).drop(counts_of(names))
 
 
 def with_share(frame: Frame, name: str) -> Frame:
