@@ -47,10 +47,11 @@ The modules, from what users call down to bytes::
     ranges        ranges of masterchain seqnos are committed, merged, and put in order
     writer        writing: the lock, network.json, single files, what is left over
     histories     transactions of accounts: which spans are held, and their rows
-    reader        reading: which seqnos and snapshots are held, and their rows
+    reader        the rows of seqnos and snapshots that are held
     damage        files that are no longer what was written: found, and set aside
     merging       small files of histories are merged
     overlaps      rows that two files have are read once, or refused
+    listing       which files there are, and which seqnos are held
     folders       folders that are away are noticed
     identity      which network a store is of
     files         one file: what it must hold, and what its footer says
@@ -64,9 +65,9 @@ from tonframes.seqnos import SPAN, aligned, subtract
 from tonframes.store.digest import digest, within
 from tonframes.store.histories import held_spans, transactions_in
 from tonframes.store.history_views import held_transactions, read_transactions
+from tonframes.store.identity import NETWORKS
 from tonframes.store.ingest import ingest
 from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
-from tonframes.store.reader import NETWORKS
 from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 #: The file in which a store says of which network it is.
 NETWORK = "network.json"
 
+#: Names of networks, by the `global_id` of their blocks.
+NETWORKS = {-239: "mainnet", -3: "testnet"}
+
 
 @dataclass(frozen=True, slots=True)
 class StoreInfo:

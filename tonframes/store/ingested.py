@@ -26,8 +26,8 @@ from tonframes.seqnos import ranges
 from tonframes.store.digest import digest, inside
 from tonframes.store.files import Damaged
 from tonframes.store.identity import NETWORK
+from tonframes.store.listing import MOMENT
 from tonframes.store.overlaps import once
-from tonframes.store.reader import MOMENT
 from tonframes.store.store import Store
 from tonframes.store.writer import all_or_none
 from tonframes.wire import schema

@@ -12,8 +12,8 @@ from tonframes.seqnos import SPAN, aligned, meeting, subtract
 from tonframes.store import damage
 from tonframes.store.digest import within
 from tonframes.store.files import HISTORY_FOLDERS, Damaged, HeldFile
+from tonframes.store.listing import MERGING
 from tonframes.store.overlaps import disjoint
-from tonframes.store.reader import MERGING
 from tonframes.store.writer import Writer, all_or_none
 from tonframes.wire import schema
 

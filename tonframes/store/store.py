@@ -11,8 +11,8 @@ from tonframes.seqnos import joined, meeting
 from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest
 from tonframes.store.files import HISTORY_FOLDERS, Damaged, table_of
+from tonframes.store.listing import MOMENT
 from tonframes.store.ranges import RANGED, RangeWriter, written_with
-from tonframes.store.reader import MOMENT
 from tonframes.store.writer import all_or_none
 
 if TYPE_CHECKING:

@@ -14,8 +14,9 @@ from tonframes.store import damage
 from tonframes.store.digest import digest
 from tonframes.store.files import FOLDERS, Footer, replace, write, writing
 from tonframes.store.identity import NETWORK, StoreInfo, encoded, is_sealed
+from tonframes.store.listing import MERGING, MOMENT
 from tonframes.store.locks import locked
-from tonframes.store.reader import MERGING, MOMENT, Reader
+from tonframes.store.reader import Reader
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
