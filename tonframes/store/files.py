@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tonframes import sealed
-from tonframes.atomic import replacing
+from tonframes.atomic import replacing_all
 from tonframes.errors import StoreError, shorten
 from tonframes.sealed import Opened, SealError
 from tonframes.wire import schema, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -179,21 +179,33 @@ def refuse_newer(path: Path, version: int) -> None:
 
 def write(file: Path, table: Table, rows: pa.Table, footer: Footer) -> None:
     """Write rows whole or not at all, sealed."""
-    replace(file, sealed.content(table.schema, rows, asdict(footer)))
+    replace(file, content(table, rows, footer))
+
+
+def content(table: Table, rows: pa.Table, footer: Footer) -> Sequence[memoryview]:
+    """Return the content of a file with rows, sealed."""
+    return sealed.content(table.schema, rows, asdict(footer))
 
 
 def replace(file: Path, pieces: Sequence[bytes | memoryview]) -> None:
     """Write a file whole or not at all, and wait until it is on the disk."""
+    replace_all({file: pieces})
+
+
+def replace_all(files: Mapping[Path, Sequence[bytes | memoryview]]) -> None:
+    """Write files that belong together, each whole or not at all; the last gets its name last."""
     try:
-        with replacing(file) as sink:
-            for piece in pieces:
-                sink.write(piece)
+        with replacing_all(list(files)) as sinks:
+            for sink, pieces in zip(sinks, files.values(), strict=True):
+                for piece in pieces:
+                    sink.write(piece)
     except OSError as error:
-        size = sum(map(len, pieces))
+        size = sum(len(piece) for pieces in files.values() for piece in pieces)
+        *_, last = files
         raise StoreError(
-            f"cannot write {file} ({size:,} bytes): {error.strerror or error}; what was "
+            f"cannot write {last} ({size:,} bytes): {error.strerror or error}; what was "
             "committed before is kept",
-            path=file,
+            path=last,
         ) from error
 
 

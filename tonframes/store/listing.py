@@ -13,6 +13,7 @@ from tonframes.seqnos import SPAN, joined, meeting, spell, subtract
 from tonframes.store.files import FOLDERS, Damaged, HeldFile, table_of
 from tonframes.store.folders import check_folders
 from tonframes.store.identity import read_info
+from tonframes.store.lost import check_none_lost, files_without
 from tonframes.store.overlaps import check_equal, disjoint
 
 if TYPE_CHECKING:
@@ -86,6 +87,20 @@ class Listing:
     def check_folders(self) -> None:
         """Raise `StoreError` if a folder is away that must have files."""
         check_folders(self.path, list(self._committed().values()))
+
+    def check_transactions(self) -> None:
+        """Raise `StoreError` if a file of transactions is gone, and its seqnos are not held.
+
+        Files of other tables show that there was one.
+        """
+
+        def lost() -> list[Path]:
+            found = files_without(self.path, ("messages", "blocks"), "transactions")
+            held = self.held() if found else ()
+            return [f for f in found if subtract([self._held_file(f, None).run or range(0)], held)]
+
+        again = f"fetch its seqnos again with fetch_blocks(..., store={str(self.path)!r})"
+        check_none_lost(self.path / "transactions", lost, again)
 
     # ── ranges of masterchain seqnos ─────────────────────────────────────────────────────────────
 
@@ -204,6 +219,10 @@ class Listing:
     def footer(self, file: Path) -> Footer:
         """Read what a file of the store says of itself."""
         return self._held_file(file, self.network).footer()
+
+    def held_file(self, folder: str, name: str) -> HeldFile:
+        """Return a file of the store, and what must be in it."""
+        return self._held_file(self.path / folder / name, self.network)
 
     def all_files(self) -> list[HeldFile]:
         """List every file of the store: tables by ranges first, then snapshots."""

@@ -14,7 +14,7 @@ from tonframes.store.digest import within
 from tonframes.store.files import HISTORY_FOLDERS, Damaged, HeldFile
 from tonframes.store.listing import MERGING
 from tonframes.store.overlaps import disjoint
-from tonframes.store.writer import Writer, all_or_none
+from tonframes.store.writer import Writer
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
@@ -68,20 +68,18 @@ class RangeWriter(Writer):
     ) -> None:
         """Write the files of a range, that of the transactions last."""
         names = [name for name in RANGED if name in tables]
-        with all_or_none() as written:
-            for name in names:
-                (folder / name).mkdir(parents=True, exist_ok=True)
-                file = folder / name / f"{run.start:011d}-{run.stop:011d}.parquet"
-                written.append(file)
-                self._write(
-                    schema.TABLES[name],
-                    tables[name],
-                    file,
-                    start=run.start,
-                    stop=run.stop,
-                    proof=proof,
-                    tables=names if name == RANGED[-1] else (),
-                )
+        files = {}
+        for name in names:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            files[folder / name / f"{run.start:011d}-{run.stop:011d}.parquet"] = self._content(
+                schema.TABLES[name],
+                tables[name],
+                start=run.start,
+                stop=run.stop,
+                proof=proof,
+                tables=names if name == RANGED[-1] else (),
+            )
+        self._commit(files)
 
     def merge(self, seqnos: range) -> None:
         """Merge adjacent small files of the masterchain blocks around these.

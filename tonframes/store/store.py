@@ -13,7 +13,6 @@ from tonframes.store.digest import digest
 from tonframes.store.files import HISTORY_FOLDERS, Damaged, table_of
 from tonframes.store.listing import MOMENT
 from tonframes.store.ranges import RANGED, RangeWriter, written_with
-from tonframes.store.writer import all_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -64,13 +63,14 @@ class Store(RangeWriter):
 
     def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
         """Write the files of a commit of histories, that of the transactions last."""
-        with all_or_none() as written:
-            for folder in HISTORY_FOLDERS:
-                (self.path / folder).mkdir(exist_ok=True)
-                about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
-                file = self.path / folder / name
-                written.append(file)
-                self._write(table_of(folder), rows[folder], file, proof="account", **about)
+        files = {}
+        for folder in HISTORY_FOLDERS:
+            (self.path / folder).mkdir(exist_ok=True)
+            about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
+            files[self.path / folder / name] = self._content(
+                table_of(folder), rows[folder], proof="account", **about
+            )
+        self._commit(files)
 
     def _merge_histories(self) -> None:
         """Merge the small files of histories if there are many; damaged ones are left alone."""
@@ -93,11 +93,11 @@ class Store(RangeWriter):
         Temporary files are removed. Files with rows are set aside: none is deleted of which another
         one does not have the rows.
         """
-        self._sweep_temporary()
         self._finish_merging()
         self._part_overlaps()
         self._sweep_orphans(RANGED[:-1], RANGED[-1])
         self._sweep_histories()
+        self._sweep_temporary()
 
     def _sweep_histories(self) -> None:
         *others, last = HISTORY_FOLDERS
