@@ -90,6 +90,45 @@ def test_a_store_of_which_a_folder_is_away_is_refused_and_left_alone(
     assert is_whole(store)
 
 
+@pytest.mark.parametrize("mounted", [True, False])
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [("address_book", "accounts"), ("metadata", "accounts"), ("metadata", "blocks")],
+)
+def test_a_folder_of_snapshots_that_is_away_is_told_by_other_files(store, name, left, mounted):
+    """They say which folders of snapshots had files when they were written."""
+    run = range(FIRST + 110, FIRST + 112)
+    store.write_blocks(tables_of(run), [run], proof="chain")
+    for folder in {name, *(NAMES if left == "accounts" else ())}:
+        shutil.rmtree(store.path / folder)
+    if mounted:
+        (store.path / name).mkdir()
+    before = contents(store.path)
+    for attempt in (lambda: tf.read_accounts(store.path), store.prepare):
+        with pytest.raises(tf.StoreError, match="put the folder back, mount it") as caught:
+            attempt()
+        assert caught.value.path == store.path / name
+    assert contents(store.path) == before
+
+
+def test_accounts_that_are_away_are_told_by_blocks_alone(store):
+    run = range(FIRST + 110, FIRST + 112)
+    store.write_blocks(tables_of(run), [run], proof="chain")
+    for folder in ("accounts", "metadata"):
+        shutil.rmtree(store.path / folder)
+    with pytest.raises(tf.StoreError, match=r"(metadata|accounts) is away"):
+        tf.read_blocks(store.path)
+
+
+def test_a_folder_of_snapshots_that_never_had_files_may_be_away(tmp_path):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    store.write_blocks(tables_of(*RUNS), RUNS, proof="chain")
+    for folder in ("accounts", "metadata"):
+        (store.path / folder).rmdir()
+    assert is_whole(store)
+
+
 @pytest.mark.parametrize("name", ["account_transactions", "account_messages", "histories"])
 def test_histories_of_which_a_folder_is_away_are_refused_and_left_alone(store, tmp_path, name):
     tables = tables_of(*RUNS)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 #: The folders of one commit of histories, in the order in which they are written. A transaction
 #: may be in `transactions` too, and in each of the two folders only once.
 HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
+#: The folders of snapshots, in the order in which they are written.
+SNAPSHOT_FOLDERS = ("metadata", "address_book", "accounts")
 #: All folders with tables.
 FOLDERS = (*schema.TABLES, *HISTORY_FOLDERS)
 
@@ -66,6 +68,8 @@ class Footer:
     proof: str | None = None
     #: The tables that were written for these seqnos; in the transactions file only.
     tables: Sequence[str] = ()
+    #: The folders of snapshots that had files when this one was written.
+    snapshots: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -56,12 +56,12 @@ class RangeWriter(Writer):
         """
         names = [name for name in RANGED if name in tables]
         with self._writing():
+            self._append("address_book", tables["address_book"])
             for run in self.gaps(seqnos):
                 for part in aligned(run):
                     self._make_room(part)
                     rows = {name: within(tables[name], [part]) for name in names}
                     self._write_range(self.path, rows, part, proof)
-            self._append("address_book", tables["address_book"])
 
     def _write_range(
         self, folder: Path, tables: Mapping[str, pa.Table], run: range, proof: str | None

@@ -10,7 +10,7 @@ from tonframes.errors import warn
 from tonframes.seqnos import joined, meeting
 from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest
-from tonframes.store.files import HISTORY_FOLDERS, Damaged, table_of
+from tonframes.store.files import HISTORY_FOLDERS, SNAPSHOT_FOLDERS, Damaged, table_of
 from tonframes.store.listing import MOMENT
 from tonframes.store.ranges import RANGED, RangeWriter, written_with
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 
     from tonframes.store.files import HeldFile
     from tonframes.store.spans import Span
-
-#: Tables of snapshots, in the order in which they are written.
-_SNAPSHOTS = ("metadata", "address_book", "accounts")
 
 
 def _name_of(commit: Mapping[str, pa.Table]) -> str:
@@ -39,7 +36,7 @@ class Store(RangeWriter):
     def write_accounts(self, tables: Mapping[str, pa.Table]) -> None:
         """Append snapshots of accounts, of the address book and of metadata."""
         with self._writing():
-            for name in _SNAPSHOTS:
+            for name in SNAPSHOT_FOLDERS:
                 self._append(name, tables[name])
 
     def write_histories(
@@ -55,11 +52,11 @@ class Store(RangeWriter):
             Spans without transactions, by account.
         """
         with self._writing():
+            self._append("address_book", tables["address_book"])
             fresh = histories.fresh_rows(self, tables, claims)
             if len(fresh["histories"]):
                 self._write_commit(fresh, _name_of(fresh))
                 self._merge_histories()
-            self._append("address_book", tables["address_book"])
 
     def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
         """Write the files of a commit of histories, that of the transactions last."""
@@ -147,7 +144,7 @@ class Store(RangeWriter):
         StoreError
             As in `verify`.
         """
-        snapshots = [file for name in _SNAPSHOTS for file in self.held_snapshots(name)]
+        snapshots = [file for name in SNAPSHOT_FOLDERS for file in self.held_snapshots(name)]
         loss = "this snapshot cannot be fetched again, only the present state"
         return tuple(file.path for file in self._set_aside(snapshots, loss))
 

@@ -12,7 +12,16 @@ from tonframes.atomic import TEMPORARY, probe, sync
 from tonframes.errors import StoreError, warn
 from tonframes.store import damage
 from tonframes.store.digest import digest
-from tonframes.store.files import FOLDERS, Footer, content, replace, replace_all, writing
+from tonframes.store.files import (
+    FOLDERS,
+    SNAPSHOT_FOLDERS,
+    Footer,
+    content,
+    replace,
+    replace_all,
+    writing,
+)
+from tonframes.store.folders import with_files
 from tonframes.store.identity import NETWORK, StoreInfo, encoded, is_sealed
 from tonframes.store.listing import MERGING, MOMENT
 from tonframes.store.locks import locked
@@ -172,9 +181,9 @@ class Writer(Reader):
                 with suppress(OSError):
                     file.unlink(missing_ok=True)
             raise
-        *_, last = files
-        for left in last.parent.glob(f".{last.name}.*.tmp"):
-            left.unlink()
+        for file in files:  # what a killed process has left of them
+            for left in file.parent.glob(f".{file.name}.*.tmp"):
+                left.unlink(missing_ok=True)
 
     def _content(self, table: Table, rows: pa.Table, **about: Any) -> Sequence[memoryview]:
         footer = Footer(
@@ -184,6 +193,7 @@ class Writer(Reader):
             service=self.service,
             rows=len(rows),
             digest=digest(rows),
+            snapshots=with_files(self.path, SNAPSHOT_FOLDERS),
             **about,
         )
         return content(table, rows, footer)
