@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from typing import TYPE_CHECKING
 
@@ -122,3 +123,29 @@ def test_what_a_killed_process_has_left_is_replaced(store):
 def test_a_copy_without_temporary_files_has_lost_nothing(store, tmp_path):
     copy = shutil.copytree(store.path, tmp_path / "copy", ignore=shutil.ignore_patterns(".*"))
     assert tf.read_blocks(copy).seqnos == (range(FIRST, FIRST + 6),)
+
+
+# ── what is no regular file ──────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_a_pipe_or_a_folder_with_the_name_of_a_file_is_one_error(store, make):
+    kind = "a pipe" if make is os.mkfifo else "a folder"
+    file = file_of(store, "blocks")
+    content = file.read_bytes()
+    file.unlink()
+    make(file)
+    with pytest.raises(tf.StoreError, match=f"is {kind}.*, not a file") as caught:
+        tf.read_blocks(store.path).arrow("blocks")
+    assert caught.value.path == file
+    with pytest.warns(tf.TonframesWarning, match=f"is {kind}"):
+        assert store.verify([RUNS[1]]) == (RUNS[1],)
+    write(store, RUNS[1])
+    assert file.read_bytes() == content
+    network = store.path / "network.json"
+    network.unlink()
+    make(network)
+    for attempt in (lambda: tf.read_blocks(store.path), store.prepare):
+        with pytest.raises(tf.StoreError, match=f"is {kind}.*, not a file: move it elsewhere"):
+            attempt()

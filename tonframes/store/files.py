@@ -36,15 +36,17 @@ def table_of(folder: str) -> Table:
     return schema.HISTORIES if name == schema.HISTORIES.name else schema.TABLES[name]
 
 
+def range_name(run: range) -> str:
+    """Return the name of the files of a range of masterchain seqnos."""
+    return f"{run.start:011d}-{run.stop:011d}.parquet"
+
+
 class Damaged(StoreError):  # noqa: N818 - a state of a file; only the store handles it apart from other errors
     """A file is not, or no longer, what was written under its name."""
 
-    def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(
-            f"{file} {reason}; fetching into the store again, with the network, sets aside what "
-            "is damaged",
-            path=file,
-        )
+    def __init__(self, file: Path, reason: str, advice: str = "") -> None:
+        again = "fetching into the store again, with the network, sets aside what is damaged"
+        super().__init__(f"{file} {reason}; {advice or again}", path=file)
         self.reason = reason
 
 
@@ -157,11 +159,21 @@ class HeldFile:
             raise Damaged(self.path, f"was written with tables unknown here ({unknown})")
         if footer.network != self.network:
             of = f"is of the network {shorten(footer.network)} in a store of {self.network}"
-            raise Damaged(self.path, of)
+            raise Damaged(self.path, of, "move it out of the store")
         if self.run is not None and (footer.start, footer.stop) != (self.run.start, self.run.stop):
-            holds = f"holds the seqnos {footer.start}:{footer.stop}, not those of its name"
-            raise Damaged(self.path, holds)
+            raise self._misnamed(footer)
         return footer
+
+    def _misnamed(self, footer: Footer) -> Damaged:
+        if footer.start is None or footer.stop is None:
+            return Damaged(self.path, "does not say which masterchain seqnos it holds")
+        name = range_name(range(footer.start, footer.stop))
+        return Damaged(
+            self.path,
+            f"holds the masterchain seqnos {footer.start}:{footer.stop}, not those of its name",
+            f"if it was renamed, name it {name} again; otherwise move it out of the store, and "
+            "fetch the seqnos of its name again",
+        )
 
     def _check_columns(self, found: pa.Schema, names: Sequence[str]) -> None:
         if not found.equals(pa.schema([self.table.schema.field(name) for name in names])):
@@ -241,7 +253,8 @@ def reading(file: Path) -> Iterator[None]:
         raise Damaged(file, str(error)) from None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         if getattr(error, "errno", None) is not None:
-            raise StoreError(f"{file} cannot be read: {error}", path=file) from error
+            reason = getattr(error, "strerror", None) or error
+            raise StoreError(f"{file} cannot be read: {reason}", path=file) from error
         if any(sign in str(error) for sign in _OUT_OF_MEMORY):
             raise _no_memory(file) from error
         raise Damaged(file, f"cannot be read ({shorten(str(error))})") from error

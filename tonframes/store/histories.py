@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from tonframes.seqnos import subtract
 from tonframes.store.files import HISTORY_FOLDERS, Damaged
-from tonframes.store.lost import check_none_lost, files_without
+from tonframes.store.lost import files_without, gone, still_lost
 from tonframes.store.merging import reading_again, replaced_files, rows_of
 from tonframes.store.overlaps import once
 from tonframes.store.spans import Span, joined_spans, new_rows, spans_of
@@ -72,8 +72,9 @@ def check_histories(reader: Reader, accounts: Collection[str] | None = None) -> 
             and not _are_held(_spans_file(reader.held_file(last, file.name)), accounts, held)
         ]
 
-    again = f"fetch its accounts again with fetch_transactions(..., store={str(reader.path)!r})"
-    check_none_lost(reader.path / last, lost, again)
+    if found := still_lost(lost):
+        again = f"fetch its accounts again with fetch_transactions(..., store={str(reader.path)!r})"
+        raise gone(reader.path / last, found, again)
 
 
 def _are_held(rows: pa.Table, accounts: Collection[str] | None, held: Spans) -> bool:

@@ -13,7 +13,7 @@ from tonframes.seqnos import SPAN, joined, meeting, spell, subtract
 from tonframes.store.files import FOLDERS, Damaged, HeldFile, table_of
 from tonframes.store.folders import check_folders
 from tonframes.store.identity import read_info
-from tonframes.store.lost import check_none_lost, files_without
+from tonframes.store.lost import files_without, gone, still_lost
 from tonframes.store.overlaps import check_equal, disjoint
 
 if TYPE_CHECKING:
@@ -99,8 +99,10 @@ class Listing:
             held = self.held() if found else ()
             return [f for f in found if subtract([self._held_file(f, None).run or range(0)], held)]
 
-        again = f"fetch its seqnos again with fetch_blocks(..., store={str(self.path)!r})"
-        check_none_lost(self.path / "transactions", lost, again)
+        if found := still_lost(lost):
+            self._held_file(found[0], self.network).footer()  # it may have the name of another one
+            again = f"fetch its seqnos again with fetch_blocks(..., store={str(self.path)!r})"
+            raise gone(self.path / "transactions", found, again)
 
     # ── ranges of masterchain seqnos ─────────────────────────────────────────────────────────────
 

@@ -35,26 +35,21 @@ def files_without(store: Path, others: Iterable[str], last: str) -> list[Path]:
     ]
 
 
-def check_none_lost(last: Path, lost: Callable[[], Sequence[Path]], advice: str) -> None:
-    """Raise `StoreError` if files have lost the one in the folder `last`.
-
-    Parameters
-    ----------
-    last
-        The folder of the files that are written last.
-    lost
-        Lists the files that have lost theirs.
-    advice
-        How their rows are fetched again.
-    """
+def still_lost(lost: Callable[[], Sequence[Path]]) -> Sequence[Path]:
+    """List files that have lost the one written last, and have not found it a moment later."""
     for _ in range(_LOOKS):
         found = lost()
         if not found:
-            return
+            break
         time.sleep(_PAUSE)
+    return found
+
+
+def gone(last: Path, found: Sequence[Path], advice: str) -> StoreError:
+    """Return the error that files in the folder `last` are gone; `advice` replaces them."""
     names = list(dict.fromkeys(file.name for file in found))
     more = f" and {len(names) - 1} other files are" if len(names) > 1 else " is"
-    raise StoreError(
+    return StoreError(
         f"{last / names[0]}{more} gone, but {found[0]}, which was written together with it, is "
         f"there: put back what is gone, or {advice}",
         path=last / names[0],

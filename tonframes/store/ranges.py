@@ -11,7 +11,7 @@ from tonframes.atomic import sync
 from tonframes.seqnos import SPAN, aligned, meeting, subtract
 from tonframes.store import damage
 from tonframes.store.digest import within
-from tonframes.store.files import HISTORY_FOLDERS, Damaged, HeldFile
+from tonframes.store.files import HISTORY_FOLDERS, Damaged, HeldFile, range_name
 from tonframes.store.listing import MERGING
 from tonframes.store.overlaps import disjoint
 from tonframes.store.writer import Writer
@@ -71,7 +71,7 @@ class RangeWriter(Writer):
         files = {}
         for name in names:
             (folder / name).mkdir(parents=True, exist_ok=True)
-            files[folder / name / f"{run.start:011d}-{run.stop:011d}.parquet"] = self._content(
+            files[folder / name / range_name(run)] = self._content(
                 schema.TABLES[name],
                 tables[name],
                 start=run.start,
