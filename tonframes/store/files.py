@@ -159,7 +159,8 @@ class HeldFile:
             raise Damaged(self.path, f"was written with tables unknown here ({unknown})")
         if footer.network != self.network:
             of = f"is of the network {shorten(footer.network)} in a store of {self.network}"
-            raise Damaged(self.path, of, "move it out of the store")
+            advice = "move it out of the store; fetching again, with the network, sets it aside"
+            raise Damaged(self.path, of, advice)
         if self.run is not None and (footer.start, footer.stop) != (self.run.start, self.run.stop):
             raise self._misnamed(footer)
         return footer
