@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tonframes as tf
-from tonframes.store import Store, damage, merging
+from tonframes.store import Store, damage, files, merging
 from tonframes.store.identity import NETWORK
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def test_old_files_without_their_transactions_are_set_aside_and_young_ones_stay(
     with pytest.warns(tf.TonframesWarning, match=f"files in {name} without those in transactions"):
         store.prepare()
     assert not file.exists()
-    [aside] = (store.path / damage.FOLDER).iterdir()
+    [aside] = (store.path / files.ASIDE).iterdir()
     assert aside.read_bytes() == content
 
 
@@ -252,7 +252,7 @@ def test_network_json_is_written_again_and_no_file_is_set_aside(store, content):
     store.claim("-217", "a test")
     assert file.read_bytes() == good
     assert store.verify(store.held()) == ()
-    assert not (store.path / damage.FOLDER).exists()
+    assert not (store.path / files.ASIDE).exists()
 
 
 def test_another_network_in_a_file_without_a_seal_is_healed(store):

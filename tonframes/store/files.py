@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
 #: The folders of snapshots, in the order in which they are written.
 SNAPSHOT_FOLDERS = ("metadata", "address_book", "accounts")
+#: The folder of damaged files.
+ASIDE = "damaged"
 #: All folders with tables.
 FOLDERS = (*schema.TABLES, *HISTORY_FOLDERS)
 
@@ -46,7 +48,7 @@ class Damaged(StoreError):  # noqa: N818 - a state of a file; only the store han
 
     def __init__(self, file: Path, reason: str, advice: str = "") -> None:
         again = "fetching into the store again, with the network, sets aside what is damaged"
-        super().__init__(f"{file} {reason}; {advice or again}", path=file)
+        super().__init__(f"{file} {reason}; {advice and f'{advice}; '}{again}", path=file)
         self.reason = reason
 
 
@@ -159,8 +161,7 @@ class HeldFile:
             raise Damaged(self.path, f"was written with tables unknown here ({unknown})")
         if footer.network != self.network:
             of = f"is of the network {shorten(footer.network)} in a store of {self.network}"
-            advice = "move it out of the store; fetching again, with the network, sets it aside"
-            raise Damaged(self.path, of, advice)
+            raise Damaged(self.path, of)
         if self.run is not None and (footer.start, footer.stop) != (self.run.start, self.run.stop):
             raise self._misnamed(footer)
         return footer
@@ -172,8 +173,7 @@ class HeldFile:
         return Damaged(
             self.path,
             f"holds the masterchain seqnos {footer.start}:{footer.stop}, not those of its name",
-            f"if it was renamed, name it {name} again; otherwise move it out of the store, and "
-            "fetch the seqnos of its name again",
+            f"if it was renamed, name it {name} again",
         )
 
     def _check_columns(self, found: pa.Schema, names: Sequence[str]) -> None:

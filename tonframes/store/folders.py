@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonframes import sealed
 from tonframes.errors import StoreError
-from tonframes.store.files import HISTORY_FOLDERS, SNAPSHOT_FOLDERS, Damaged, reading
+from tonframes.store.files import ASIDE, HISTORY_FOLDERS, SNAPSHOT_FOLDERS, Damaged, reading
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,7 +40,7 @@ def check_folders(store: Path, committed: Sequence[Path]) -> None:
         _check(store, "accounts", _some(store / "metadata"))
     for file in (*committed[-1:], *histories[:1], *accounts[:1]):
         for name in _said(file).get("snapshots", ()):
-            if name in SNAPSHOT_FOLDERS and not _some(store / name):
+            if name in SNAPSHOT_FOLDERS and not _some(store / name) and not _damaged(store, name):
                 raise _away(store / name, file)
 
 
@@ -72,6 +72,11 @@ def _some(folder: Path) -> list[Path]:
             return [folder / name for name in islice(names, 2)]
     except OSError:
         return []
+
+
+def _damaged(store: Path, name: str) -> bool:
+    """Return whether a file of a folder was set aside, so that the folder may be empty."""
+    return any((store / ASIDE).glob(f"{name}-*"))
 
 
 def _said(file: Path) -> Mapping[str, Any]:

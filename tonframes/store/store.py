@@ -10,7 +10,7 @@ from tonframes.errors import warn
 from tonframes.seqnos import joined, meeting
 from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest
-from tonframes.store.files import HISTORY_FOLDERS, SNAPSHOT_FOLDERS, Damaged, table_of
+from tonframes.store.files import ASIDE, HISTORY_FOLDERS, SNAPSHOT_FOLDERS, Damaged, table_of
 from tonframes.store.listing import MOMENT
 from tonframes.store.ranges import RANGED, RangeWriter, written_with
 
@@ -180,7 +180,7 @@ class Store(RangeWriter):
                 moved = damage.set_aside(
                     self.path, [self.path / name / file.path.name for name in names]
                 )
-                where = moved.get(fault.path, self.path / damage.FOLDER)
+                where = moved.get(fault.path, self.path / ASIDE)
                 warnings.append(f"{fault.path} {fault.reason}: moved to {where}; {loss}")
         for warning in warnings:
             warn(warning)

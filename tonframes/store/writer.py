@@ -13,6 +13,7 @@ from tonframes.errors import StoreError, warn
 from tonframes.store import damage
 from tonframes.store.digest import digest
 from tonframes.store.files import (
+    ASIDE,
     FOLDERS,
     SNAPSHOT_FOLDERS,
     Footer,
@@ -105,7 +106,7 @@ class Writer(Reader):
         """
         with writing(self.path), locked(self.path):
             info = self.info()
-            for folder in (*self._folders(), self.path / damage.FOLDER, self.path / MERGING):
+            for folder in (*self._folders(), self.path / ASIDE, self.path / MERGING):
                 if folder.is_symlink():
                     raise StoreError(
                         f"{folder} is a symbolic link: a store writes within its own folder only",
@@ -155,7 +156,7 @@ class Writer(Reader):
     def _put_aside(self, files: Sequence[Path], reason: str) -> None:
         """Move files into the folder `damaged`, and warn."""
         if files and (moved := damage.set_aside(self.path, files)):
-            warn(f"{reason}: moved to {self.path / damage.FOLDER} ({len(moved)} files)")
+            warn(f"{reason}: moved to {self.path / ASIDE} ({len(moved)} files)")
 
     def _append(self, name: str, rows: pa.Table) -> None:
         if len(rows):
