@@ -17,6 +17,9 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
+# The tests start hundreds of processes: without the cached bytecode each compiles every module anew.
+export PYTHONDONTWRITEBYTECODE :=
+
 # The tests that depend most on the versions of other packages: all but the long ones of fetching, and the local service.
 VERSION_TESTS := tonframes tests/analysis tests/bodies tests/client tests/network tests/plots tests/store \
 	tests/wire tests/fetch/test_fetch.py \
@@ -32,10 +35,10 @@ lab: .venv/.lab
 	$(BIN)/jupyter lab notebooks/01-first-look.ipynb
 
 test: .venv/.dev
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+	$(BIN)/python -m pytest --numprocesses=auto --dist=worksteal
 
 test-slow: .venv/.dev
-	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest --numprocesses=auto \
+	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest --numprocesses=auto --dist=worksteal \
 		-m '(slow or hypothesis) and not spark and not wheel' tests
 
 test-wheel: .venv/.dev

@@ -58,7 +58,7 @@ def service(chain, windows):
         yield service
 
 
-@pytest.mark.parametrize("seed", slow_after(2, SEEDS))
+@pytest.mark.parametrize("seed", slow_after(1, SEEDS))
 def test_nothing_is_lost_or_doubled(service, chain, tmp_path, seed, windows):
     rng = Random(seed)
     service.storm(seed, SHARE, FAULTS)
