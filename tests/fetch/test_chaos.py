@@ -25,7 +25,7 @@ from slow import slow_after
 import tonframes as tf
 from tonframes.store import Store
 
-SEEDS = range(int(os.environ.get("SOAK_SEEDS", "20")))
+SEEDS = range(int(os.environ.get("SOAK_SEEDS", "8")))
 FIRST = 90_000_150
 #: Not from the service's first one on, before which there is no state of the shards.
 SEQNOS = range(FIRST + 1, FIRST + 400)  # four rounds of a split and a merge, of two or three shards
