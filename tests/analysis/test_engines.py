@@ -103,10 +103,11 @@ def frames(tmp_path_factory):
 
 
 def marks(engine, call):
-    """Return the marker of a pair; for slow engines the ordinary run has one call per helper."""
+    """Return the marker of a pair; for most engines the ordinary run has one call per helper."""
     if engine == "spark":
         return [pytest.mark.spark]
-    return [pytest.mark.slow] if " of " in call and engine in {"dask", "pandas-pyarrow"} else []
+    all_calls = {"polars-lazy", "pyarrow"}
+    return [pytest.mark.slow] if " of " in call and engine not in all_calls else []
 
 
 PAIRS = [

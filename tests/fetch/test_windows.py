@@ -137,7 +137,7 @@ def test_whatever_happens_the_same_comes(troubles, seed):
 PAGED = "rows of one lt and of one second on several pages"
 
 
-@pytest.mark.parametrize("name", slow_after(3, (name for name in TROUBLES if name != PAGED)))
+@pytest.mark.parametrize("name", slow_after(2, (name for name in TROUBLES if name != PAGED)))
 def test_whatever_happens_the_same_comes_block_by_block(name):
     troubles = Troubles(**TROUBLES[name])
     with WindowService(chain(), troubles) as service, Client(service.url) as client:
