@@ -17,8 +17,16 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# The tests that depend most on the versions of other packages: all but the long ones of fetching, and the local service.
-VERSION_TESTS := tonframes tests/analysis tests/bodies tests/client tests/network tests/plots tests/store \
+# The tests start hundreds of processes: without the cached bytecode each compiles every module anew.
+export PYTHONDONTWRITEBYTECODE :=
+
+# One worker more than cores: tests also wait, for a disk, a socket or another process.
+CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+WORKERS ?= $(shell expr $(CORES) + 1)
+
+# The tests that depend most on the versions of other packages, with five examples of each property:
+# all but the long ones of fetching, the local service, and the answers that are too large.
+VERSION_TESTS := --dist=worksteal --ignore=tests/client/test_size.py tonframes tests/analysis tests/bodies tests/client tests/network tests/plots tests/store \
 	tests/wire tests/fetch/test_fetch.py \
 	tests/test_addresses.py tests/test_cli.py tests/test_export.py tests/test_frames.py
 
@@ -32,10 +40,10 @@ lab: .venv/.lab
 	$(BIN)/jupyter lab notebooks/01-first-look.ipynb
 
 test: .venv/.dev
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 test-slow: .venv/.dev
-	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest --numprocesses=auto \
+	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal \
 		-m '(slow or hypothesis) and not spark and not wheel' tests
 
 test-wheel: .venv/.dev
@@ -45,10 +53,10 @@ test-spark: .venv/.spark
 	$(BIN)/python -m pytest -m spark tests
 
 test-lowest: .venv-lowest/.test
-	.venv-lowest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
+	HYPOTHESIS_PROFILE=versions .venv-lowest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
 
 test-newest: .venv-newest/.test
-	.venv-newest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
+	HYPOTHESIS_PROFILE=versions .venv-newest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
 
 check: .venv/.dev
 	$(BIN)/ruff format --check

@@ -17,6 +17,7 @@ from io import StringIO
 import pyarrow.parquet as pq
 import pytest
 from fault_server import FaultServer, raw
+from slow import slow_after
 
 import tonframes as tf
 from tonframes.cli import _parser, main
@@ -437,7 +438,7 @@ def test_a_port_that_is_taken_is_named(capsys):
     assert f"cannot listen on 127.0.0.1:{port} (Address already in use)" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("pause", [0.0, 0.01, 0.05, 0.2])
+@pytest.mark.parametrize("pause", slow_after(1, [0.01, 0.0, 0.05, 0.2]))
 def test_a_second_ctrl_c_leaves_no_traceback(tmp_path, pause):  # F39
     with FaultServer() as server:
         server.otherwise = raw(end="stall")

@@ -88,7 +88,7 @@ def end(process, log, seconds, number):
     return when
 
 
-@pytest.mark.parametrize("seed", slow_after(2, SEEDS))
+@pytest.mark.parametrize("seed", slow_after(1, SEEDS))
 def test_a_process_that_ends_at_a_random_moment_loses_little(service, chain, tmp_path, seed):
     rng = Random(seed)
     store = Store(tmp_path / "store")

@@ -27,15 +27,20 @@ def tables_of(*seqnos: range) -> dict[str, pa.Table]:
     return {name: blocks.arrow(name) for name in blocks.names}
 
 
-@pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "store")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("written") / "store")
     store.claim("-217", "a test")
     for run in RUNS:
         store.write_blocks(tables_of(run), [run], proof="chain")
     accounts = tf.read_accounts(tf.sample())
     store.write_accounts({name: accounts.arrow(name) for name in accounts.names})
-    return store
+    return store.path
+
+
+@pytest.fixture
+def store(written, tmp_path):
+    return Store(shutil.copytree(written, tmp_path / "store"))
 
 
 def contents(path: Path) -> dict[Path, bytes]:

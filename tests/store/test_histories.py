@@ -173,7 +173,7 @@ def test_readers_see_every_row_once_while_files_are_merged(store, monkeypatch):
     store.write_histories(part(range(20)), {})
 
     def write():
-        for start in range(20, 300, 10):
+        for start in range(20, 150, 10):
             Store(store.path).write_histories(part(range(start, start + 10)), {})
 
     writer = Thread(target=write)
@@ -185,7 +185,7 @@ def test_readers_see_every_row_once_while_files_are_merged(store, monkeypatch):
         counts.append(len(rows))
     writer.join()
     assert counts == sorted(counts)
-    assert len(read(store)[0]) == 300
+    assert len(read(store)[0]) == 150
 
 
 def test_damaged_files_are_not_merged(store, monkeypatch):

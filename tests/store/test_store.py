@@ -186,6 +186,7 @@ def test_inside_finds_the_rows_of_ranges(seqnos, chosen):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
+@pytest.mark.slow
 def test_many_snapshots_are_read_with_the_memory_of_a_few(tmp_path):
     of_store = f"store = Store({str(tmp_path)!r})"
     store = Store(tmp_path)

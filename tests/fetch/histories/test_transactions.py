@@ -19,7 +19,7 @@ from history_service import HistoryService, Troubles, whole_histories
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
-from slow import SEEDS
+from slow import FEW, SEEDS
 
 import tonframes as tf
 from tonframes.fetch import block
@@ -166,6 +166,7 @@ def drawn_period(data, truth):
     return Period(unit, since or 0, until), bounds
 
 
+@FEW
 @given(st.data())
 def test_periods_are_those_of_a_filter_of_all_rows(service, truth, accounts, data):
     some = data.draw(st.lists(st.sampled_from(accounts), min_size=1, max_size=5, unique=True))
@@ -176,6 +177,8 @@ def test_periods_are_those_of_a_filter_of_all_rows(service, truth, accounts, dat
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
+@FEW
 @given(st.data())
 def test_periods_in_a_store_add_up(service, truth, accounts, tmp_path_factory, data):
     some = data.draw(st.lists(st.sampled_from(accounts), min_size=1, max_size=5, unique=True))
