@@ -3,6 +3,7 @@
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
 # make sample  write data/sample anew       make soak    an hour of ill services,
 #                                          kills and full disks (MINUTES=60)
+# make baseline  draw the pictures anew that plots are compared with; look at each of them
 # make test-slow, test-wheel, test-spark   what CI runs besides: more seeds and engines; a clean
 #                                          environment; Spark (400 MB, Java)
 # make test-random   all tests with many new random examples; takes hours
@@ -30,7 +31,7 @@ VERSION_TESTS := --dist=worksteal --ignore=tests/client/test_size.py tonframes t
 	tests/wire tests/fetch/test_fetch.py \
 	tests/test_addresses.py tests/test_cli.py tests/test_export.py tests/test_frames.py
 
-.PHONY: demo lab test test-slow test-wheel test-spark test-lowest test-newest check format bench sample columns store-version soak test-random clean
+.PHONY: demo lab test test-slow test-wheel test-spark test-lowest test-newest check format bench sample baseline columns store-version soak test-random clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -86,6 +87,9 @@ sample: .venv/.base
 	rm -rf data/sample
 	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('data/sample')"
 	rm -f data/sample/.lock*
+
+baseline: .venv/.dev
+	$(BIN)/python tests/pictures.py
 
 columns: .venv/.base
 	$(BIN)/python -c "from tonframes.columns import column_reference; print(column_reference(), end='')" > data/COLUMNS.md
