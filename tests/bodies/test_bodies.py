@@ -34,7 +34,7 @@ from tonframes.synthetic import bodies as made_up
 pytoniq = pytest.importorskip("pytoniq_core")
 
 A, B = "0:" + "AB" * 32, "-1:" + "0F" * 32
-KEYS = ["tx_hash", "direction", "position", "msg_hash"]
+KEYS = ["tx_hash", "direction", "position", "msg_hash", "source", "destination"]
 READ = [column.name for column in RESULT][len(KEYS) :]
 JETTON_TRANSFER, JETTON_NOTIFY = 0x0F8A7EA5, 0x7362D09C
 CAPITALS = st.binary(min_size=32, max_size=32).map(lambda account: account.hex().upper())

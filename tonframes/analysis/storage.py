@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, overload
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.doubts import tell_repeated
 from tonframes.analysis.expressions import as_float, one_if
 from tonframes.network.prices import PRICES, STORAGE
 from tonframes.wire.schema import TRANSACTIONS
@@ -118,6 +119,7 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     1          1          1        6       14400.0    True
     """
     rows = intake.take(transactions, "storage_rates", TRANSACTIONS, RENT)
+    tell_repeated("storage_rates", transactions, rows)
     before = rows.select("hash", since="now", owed="storage_fees_due")
     # By hash, not by order: if transactions between two of them are missing, there is no interval.
     intervals = rows.join(before, left_on="prev_trans_hash", right_on="hash")
