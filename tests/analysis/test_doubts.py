@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 import pandas as pd
+import pyarrow as pa
 import pytest
 from chains import sample_tables
 from parity import frame_of
@@ -62,6 +63,20 @@ def test_a_transaction_that_is_there_twice_is_told(name, blocks):
     found = told(lambda: called(name, twice, messages))
     assert f"{name}: 7 of 3007 rows are of transactions that are in the frame before" in found[0]
     assert not told(lambda: called(name, twice.drop_duplicates("hash"), messages))
+
+
+@pytest.mark.parametrize("engine", EAGER)
+def test_addresses_that_are_not_raw_are_told(engine, tmp_path):
+    states = tf.read_accounts(tf.sample())
+    accounts = states.arrow("accounts").select(["address"])
+    book = frame_of(engine, states.arrow("address_book"), tmp_path)
+    assert not told(lambda: tf.with_names(frame_of(engine, accounts, tmp_path), book))
+    friendly = accounts.to_pandas()
+    friendly.loc[:4, "address"] = [tf.to_friendly(raw) for raw in friendly.address[:5]]
+    frame = frame_of(engine, pa.Table.from_pandas(friendly), tmp_path)
+    found = told(lambda: tf.with_names(frame, book))
+    assert len(found) == 1
+    assert "with_names: 5 of 300 addresses in address are not raw (0:…)" in found[0]
 
 
 @pytest.mark.parametrize("engine", ["polars-lazy", "duckdb", *slow("dask")])

@@ -65,6 +65,19 @@ def _starts_differ(hashes: Any) -> bool:
     return bool(pd.Index(starts).is_unique)
 
 
+def tell_friendly(helper: str, rows: object, column: str) -> None:
+    """Warn if a column of a frame in memory has addresses that are not raw: none would match."""
+    if not isinstance(rows, nw.DataFrame):
+        return
+    addresses = rows[column].cast(nw.String).drop_nulls()
+    if others := int((~addresses.str.contains(":", literal=True)).sum()):
+        warn(
+            f"{helper}: {others} of {len(addresses)} addresses in {column} are not raw (0:…), so "
+            f"they match no address of a table. to_raw(frame[{column!r}]) converts user-friendly "
+            "addresses"
+        )
+
+
 def sending(helper: str, transactions: object) -> tuple[str, ...]:
     """List the columns that `unmatched` reads; none of them if the frame lacks one."""
     here = set(intake.columns_of(transactions, helper, TRANSACTIONS))

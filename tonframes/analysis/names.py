@@ -10,6 +10,7 @@ import msgspec
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
+from tonframes.analysis.doubts import tell_friendly
 from tonframes.inert import UNSEEN
 from tonframes.native import enter
 from tonframes.network.contracts import code_names
@@ -94,6 +95,8 @@ def with_names(
     tokens = {} if metadata is None else _tokens(metadata)
     order = list(rows.collect_schema())
     for column in found:
+        if column not in CODE_HASHES:
+            tell_friendly(_HELPER, rows, column)
         rows = engines.beside(rows, [column], _step(column, book, tokens), _added(column))
         place = order.index(column) + 1
         order[place:place] = _added(column)
