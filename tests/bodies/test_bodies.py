@@ -321,12 +321,12 @@ def test_the_largest_bag_is_read_and_larger_ones_are_refused():
     (row,) = said(bag(chain))
     assert len(row["comment"]) == 30 * (MAX_CELLS - 1) - 4
     (row,) = said(bag([*chain[:-1], (b"", [MAX_CELLS]), (b"", [])]))
-    assert row == {"error": "the bag has 8193 cells; a message has at most 8192"}
+    assert row == {"error": "the bag has 8193 cells; it may have at most 8192"}
     flood = bag([(b"", [])] * 2**16)
     assert "65536 cells" in said(flood)[0]["error"]
     for long in (bytes(MAX_BYTES + 1), flood * 9):
         assert said(long) == [
-            {"error": "the bag has more than 524288 bytes, more than a message can have"}
+            {"error": "the bag has more than 524288 bytes, more than it may have"}
         ]
     assert "524288 bytes" in said("A" * 10**6)[0]["error"]
 

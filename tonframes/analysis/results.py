@@ -188,6 +188,8 @@ STORAGE_RATES = Result("storage_rates", "One row per account: its rent. The larg
     Column("steady",         BOOL,  "",            "One rate explains every interval."),
     Column("days_left",      FLOAT, "days",        "For how long after `now` the balance pays the rent, at least."),
     Column("days_to_freeze", FLOAT, "days",        "How long after `now` the account can be frozen, at the earliest."),
+    Column("cells",          INT,   "cells",       "Cells that the rent is for; null from transactions."),
+    Column("bits",           INT,   "bits",        "Bits that the rent is for; null from transactions."),
 ))
 
 # ── bodies and names ─────────────────────────────────────────────────────────────────────────────
