@@ -66,7 +66,7 @@ def test_a_transaction_that_is_there_twice_is_told(name, blocks):
 
 
 @pytest.mark.parametrize("engine", EAGER)
-def test_addresses_that_are_not_raw_are_told(engine, tmp_path):
+def test_user_friendly_addresses_are_told(engine, tmp_path):
     states = tf.read_accounts(tf.sample())
     accounts = states.arrow("accounts").select(["address"])
     book = frame_of(engine, states.arrow("address_book"), tmp_path)
@@ -76,7 +76,7 @@ def test_addresses_that_are_not_raw_are_told(engine, tmp_path):
     frame = frame_of(engine, pa.Table.from_pandas(friendly), tmp_path)
     found = told(lambda: tf.with_names(frame, book))
     assert len(found) == 1
-    assert "with_names: 5 of 300 addresses in address are not raw (0:…)" in found[0]
+    assert "with_names: 5 of 300 addresses in address are user-friendly" in found[0]
 
 
 @pytest.mark.parametrize("engine", ["polars-lazy", "duckdb", *slow("dask")])

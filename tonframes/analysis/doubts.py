@@ -28,6 +28,7 @@ SENDING = ("action_success", "action_msgs_created", "bounce")
 UNMATCHED = ("without_messages", "with_repeated_messages")
 
 _HASH = 44  # characters of a hash, base64
+_FRIENDLY = r"^[\w+/-]{48}$"  # base64 of 36 bytes, in either alphabet
 _START = 8  # characters that nearly always differ between two hashes
 
 
@@ -66,15 +67,15 @@ def _starts_differ(hashes: Any) -> bool:
 
 
 def tell_friendly(helper: str, rows: object, column: str) -> None:
-    """Warn if a column of a frame in memory has addresses that are not raw: none would match."""
+    """Warn if a column of a frame in memory has user-friendly addresses: none would match."""
     if not isinstance(rows, nw.DataFrame):
         return
     addresses = rows[column].cast(nw.String).drop_nulls()
-    if others := int((~addresses.str.contains(":", literal=True)).sum()):
+    if others := int(addresses.str.contains(_FRIENDLY).sum()):
         warn(
-            f"{helper}: {others} of {len(addresses)} addresses in {column} are not raw (0:…), so "
-            f"they match no address of a table. to_raw(frame[{column!r}]) converts user-friendly "
-            "addresses"
+            f"{helper}: {others} of {len(addresses)} addresses in {column} are user-friendly, so "
+            f"they match no address of a table, which are raw (0:…). to_raw(frame[{column!r}]) "
+            "converts them"
         )
 
 
