@@ -1,5 +1,7 @@
 # make demo    the main job on made-up data, in a fresh environment
 # make test    the ordinary tests           make check   format, lint, types, imports
+# make docs    the documentation, build/docs  (make docs-links asks other hosts for the pages
+#              that it links to)
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
 # make sample  write data/sample anew       make soak    an hour of ill services,
 #                                          kills and full disks (MINUTES=60)
@@ -22,7 +24,7 @@ VERSION_TESTS := tonframes tests/analysis tests/bodies tests/client tests/networ
 	tests/wire tests/fetch/test_fetch.py \
 	tests/test_addresses.py tests/test_cli.py tests/test_export.py tests/test_frames.py
 
-.PHONY: demo lab test test-slow test-wheel test-spark test-lowest test-newest check format bench sample columns store-version soak test-random clean
+.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-lowest test-newest check format bench sample columns store-version soak test-random clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -30,6 +32,14 @@ demo: .venv/.base
 
 lab: .venv/.lab
 	$(BIN)/jupyter lab notebooks/01-first-look.ipynb
+
+# Warnings are errors; the last line checks the links between the pages.
+docs: .venv/.docs
+	$(BIN)/sphinx-build --nitpicky --fail-on-warning --keep-going --jobs=auto --quiet docs build/docs
+	$(BIN)/python docs/links.py build/docs
+
+docs-links: .venv/.docs
+	$(BIN)/sphinx-build --builder=linkcheck --jobs=auto --quiet docs build/docs-links
 
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
@@ -105,6 +115,10 @@ clean:
 
 .venv/.lab: .venv/.dev
 	$(BIN)/python -m pip install --quiet --editable '.[notebook,boc,engines]'
+	touch $@
+
+.venv/.docs: .venv/.dev
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 .venv/.spark: .venv/.dev
