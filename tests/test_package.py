@@ -60,7 +60,16 @@ def modules_of(code):
 
 
 FRAMES = {"pandas", "numpy", "pyarrow", "narwhals", "msgspec"}
-EXTRAS = {"polars", "duckdb", "dask", "pyspark", "pytoniq_core", "IPython", "ipywidgets", "xlsxwriter"}
+EXTRAS = {
+    "polars",
+    "duckdb",
+    "dask",
+    "pyspark",
+    "pytoniq_core",
+    "IPython",
+    "ipywidgets",
+    "xlsxwriter",
+}
 LATE = EXTRAS | {"matplotlib", "tonframes.plots", "tonframes.synthetic"}
 
 
