@@ -24,6 +24,7 @@ from .errors import (
     TonframesError,
     TonframesWarning,
 )
+from .excel import write_excel
 from .export import read_csv, write_csv
 from .fetch import (
     HistoryPlan,
@@ -137,4 +138,5 @@ __all__ = [
     "with_names",
     "with_operation",
     "write_csv",
+    "write_excel",
 ]
