@@ -3,7 +3,7 @@
 # make docs    the documentation, build/docs  (make docs-links asks other hosts for the pages
 #              that it links to)
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
-# make sample  write data/sample anew       make soak    an hour of ill services,
+# make sample  write both samples anew    make soak    an hour of ill services,
 #                                          kills and full disks (MINUTES=60)
 # make test-slow, test-wheel, test-spark   what CI runs besides: more seeds and engines; a clean
 #                                          environment; Spark (400 MB, Java)
@@ -85,9 +85,10 @@ test-random: .venv/.dev
 		-m 'not spark and not wheel'
 
 sample: .venv/.base
-	rm -rf data/sample
-	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('data/sample')"
-	rm -f data/sample/.lock*
+	rm -rf data/sample data/histories
+	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('blocks', 'data/sample')"
+	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('histories', 'data/histories')"
+	rm -f data/sample/.lock* data/histories/.lock*
 
 columns: .venv/.base
 	$(BIN)/python -c "from tonframes.columns import column_reference; print(column_reference(), end='')" > data/COLUMNS.md

@@ -176,7 +176,7 @@ def test_every_tested_version_is_allowed():
 
 
 def test_the_sample_is_what_its_maker_makes(tmp_path):
-    write_sample(tmp_path / "sample")
+    write_sample("blocks", tmp_path / "sample")
     made, shipped = Store(tmp_path / "sample"), Store(tf.sample())
     assert made.network == shipped.network == "-217"
     assert made.held() == shipped.held()
@@ -217,6 +217,7 @@ def test_the_wheel_holds_the_package_and_the_sample_and_nothing_else(wheel):
     folders = {name.split("/")[0] for name in names}
     assert folders == {"tonframes", f"tonframes-{wheel.name.split('-')[1]}.dist-info"}
     assert "tonframes/sample/network.json" in names
+    assert "tonframes/histories/network.json" in names
     assert {"tonframes/network/opcodes.csv", "tonframes/network/contracts.csv"} <= set(names)
     assert "tonframes/py.typed" in names
     assert "tonframes/__init__.pyi" in names  # the list of public names, read at import

@@ -6,6 +6,7 @@ from .analysis.audit import check_balances, check_fees
 from .analysis.failures import failure_summary, failures
 from .analysis.fees import fee_breakdown, fee_summary, undo_gas_exchange
 from .analysis.gas import gas_outliers, gas_summary
+from .analysis.money import with_price
 from .analysis.names import with_names
 from .analysis.operations import with_operation
 from .analysis.prices import price_of
@@ -137,6 +138,7 @@ __all__ = [
     "verify_store",
     "with_names",
     "with_operation",
+    "with_price",
     "write_csv",
     "write_excel",
 ]

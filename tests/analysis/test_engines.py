@@ -21,9 +21,19 @@ from tonframes.analysis import engines
 
 
 def only(frame, *columns):
-    """Select columns beside the operation: other columns of the lake are different."""
-    return nw.from_native(frame).select(*columns, "operation").to_native()
+    """Select columns: other columns of the lake are different."""
+    return nw.from_native(frame).select(*columns).to_native()
 
+
+def prices_of(table):
+    """Return a made-up price of 1 TON for each minute of transactions."""
+    now = pd.to_datetime(table["now"].to_pandas(), unit="s")
+    # Messages may be sent before the first transaction of the frame.
+    minutes = pd.date_range(now.min().floor("h"), now.max(), freq="min")
+    return pd.Series([2 + at % 7 / 8 for at in range(len(minutes))], index=minutes)
+
+
+PRICES = prices_of(sample_tables()[0])
 
 #: What is called, by a name: transactions and messages in, a frame out.
 CALLS = {
@@ -73,8 +83,20 @@ CALLS = {
     "flows of operations": lambda _, m: tf.flows(m, by=["operation", "opcode"]),
     "flows of weeks": lambda _, m: tf.flows(m, by=["week", "month"], wide=True),
     "fee_summary of months": lambda t, m: tf.fee_summary(t, m, by=["week", "month"], wide=True),
-    "with_operation": lambda t, m: only(tf.with_operation(t, m), "hash"),
-    "with_operation of messages": lambda _, m: only(tf.with_operation(m), "msg_hash", "direction"),
+    "with_operation": lambda t, m: only(tf.with_operation(t, m), "hash", "operation"),
+    "with_operation of messages": lambda _, m: only(
+        tf.with_operation(m), "msg_hash", "direction", "operation"
+    ),
+    "fee_summary of prices": lambda t, m: tf.fee_summary(t, m, by="opcode", prices=PRICES),
+    "gas_summary of prices": lambda t, m: tf.gas_summary(t, m, by="opcode", prices=PRICES),
+    "failure_summary of prices": lambda t, _: tf.failure_summary(t, prices=PRICES),
+    "activity of prices": lambda t, m: tf.activity(t, m, prices=PRICES, currency="EUR", wide=True),
+    "activity of prices without messages": lambda t, _: tf.activity(t, prices=PRICES),
+    "flows of prices": lambda _, m: tf.flows(m, prices=PRICES),
+    "with_price": lambda t, m: tf.with_price(tf.trace_costs(t, m), PRICES),
+    "with_price of transactions": lambda t, _: only(
+        tf.with_price(t, PRICES), "hash", "total_fees", "total_fees_usd"
+    ),
     "to_ton": lambda t, _: tf.to_ton(tf.fee_breakdown(t)),
 }
 
@@ -148,7 +170,10 @@ def test_every_helper_is_called():
     }
     # Bodies are read by Python and pictures drawn: they have tests of their own.
     drawn = {name for name in helpers if name.startswith("plot_")}
-    assert takes_frames - {"to_ton"} == helpers - drawn - {"decode_bodies", "parse_transactions"}
+    assert takes_frames - {"to_ton", "with_price"} == helpers - drawn - {
+        "decode_bodies",
+        "parse_transactions",
+    }
 
 
 def test_only_the_modules_of_engines_know_them():

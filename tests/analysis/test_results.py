@@ -37,7 +37,8 @@ def blocks():
 
 
 def test_every_result_is_of_a_public_function():
-    assert {*CALLS, "with_names", "with_operation", "decode_bodies"} == RESULTS.keys()
+    others = {"with_names", "with_operation", "with_price", "decode_bodies"}
+    assert {*CALLS, *others} == RESULTS.keys()
     assert RESULTS.keys() <= set(tf.__all__)
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, overload
+from functools import partial
+from typing import TYPE_CHECKING, Any, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.currency import names_of, read_prices, with_price_at
 from tonframes.analysis.expressions import one_if
 from tonframes.analysis.grouping import (
     keys_of,
@@ -42,6 +44,7 @@ ACTIVITY_MESSAGES = ("tx_hash", "direction", "source", "destination", "value")
 FLOWS = ("msg_hash", "source", "destination", "value", "bounced")
 
 _TRAFFIC = ("messages_in", "messages_out", "external", "internal")
+_FLOWS_AMOUNTS = ("value", "bounced_value")
 _VALUE = sums.halves_of(["value"])
 # Columns of the transaction at one end of a message. A message that is in the frame twice has two
 # values of them, and the result would depend on the order of the rows.
@@ -51,7 +54,13 @@ _NO_KEYS = (*_OF_AN_END, "value", "bounced")
 
 @overload
 def activity(
-    transactions: Blocks, messages: None = None, *, by: str | Sequence[str] = ..., wide: bool = ...
+    transactions: Blocks,
+    messages: None = None,
+    *,
+    by: str | Sequence[str] = ...,
+    wide: bool = ...,
+    prices: pd.Series[Any] | None = ...,
+    currency: str = ...,
 ) -> pd.DataFrame: ...
 @overload
 def activity(
@@ -60,6 +69,8 @@ def activity(
     *,
     by: str | Sequence[str] = ...,
     wide: bool = ...,
+    prices: pd.Series[Any] | None = ...,
+    currency: str = ...,
 ) -> AnyFrame: ...
 def activity(
     transactions: AnyFrame,
@@ -67,6 +78,8 @@ def activity(
     *,
     by: str | Sequence[str] = "hour",
     wide: bool = False,
+    prices: pd.Series[Any] | None = None,
+    currency: str = "USD",
 ) -> AnyFrame:
     """Count transactions and messages of groups, and add up what they moved and cost.
 
@@ -83,6 +96,9 @@ def activity(
         opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
+    prices, currency
+        Prices of 1 TON, as for `with_price`: each amount is converted at the price of its
+        transaction before it is added up. None adds no columns.
 
     Returns
     -------
@@ -99,6 +115,10 @@ def activity(
     - gas_used: gas of the transactions, with the exchange of gas and fees undone
       (`undo_gas_exchange`).
     - total_fees: nanoton, what validators collected in these transactions.
+
+    With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
+    `value_usd` and so on. It is null if a price of the group is unknown. The error of
+    floats is at most 2^-52 of the sum for each price that is used.
 
     A message from account to account has two rows: one of the transaction that sent it, and one of
     the transaction that received it. `internal` and `value` count it once, where it is received.
@@ -120,22 +140,36 @@ def activity(
     0          3000       493      1862  2000000397546262824
     """
     messages = intake.paired("activity", transactions, messages)
+    counts, amounts = ["gas_used"], ["total_fees"]
+    moved = ["value"] if messages is not None else []
+    money = read_prices("activity", prices, currency, [*moved, *amounts])
     rows, keys = take_grouped(
-        "activity", transactions, messages, ACTIVITY, by, figures=results.ACTIVITY.figures
+        "activity",
+        transactions,
+        messages,
+        (*ACTIVITY, *["now"] * bool(money)),
+        by,
+        figures=names_of(results.ACTIVITY, (), money),
+    )
+    rows = with_price_at(
+        rows, money, "now", helper="activity", in_memory=intake.in_memory(transactions)
     )
     rows = engines.by_row(rows, _with_gas_used)
-    counts, amounts = ["gas_used"], ["total_fees"]
     if messages is not None:
         ends = intake.take(messages, "activity", MESSAGES, ACTIVITY_MESSAGES)
         intake.same_engine("activity", rows, ends)
         rows = _with_traffic(rows, ends)
         counts += [*_TRAFFIC, *_VALUE]
-    groups = sums.add_up(rows, keys, sums=counts, amounts=amounts, accounts=True)
+    groups = sums.add_up(rows, keys, sums=counts, amounts=amounts, accounts=True, currency=money)
     if messages is None:
         groups = engines.by_row(groups, _unknown_traffic)
-    groups = sums.whole(groups, ["value", *amounts], helper="activity", keys=keys, wide=wide)
-    groups = engines.in_order(groups.select(results.ACTIVITY.names(keys)), keys)
-    return intake.give(groups, transactions)
+    groups = sums.whole(
+        groups, ["value", *amounts], helper="activity", keys=keys, wide=wide, currency=money
+    )
+    columns = names_of(results.ACTIVITY, keys, money)
+    if messages is None and money is not None:
+        groups = engines.by_row(groups, partial(_unknown_value, name=f"value{money.suffix}"))
+    return intake.give(engines.in_order(groups.select(columns), keys), transactions)
 
 
 def _with_gas_used(rows: Frame) -> Frame:
@@ -162,6 +196,11 @@ def _unknown_traffic(groups: Frame) -> Frame:
     return groups.with_columns(never.alias(name) for name in (*_TRAFFIC, *_VALUE))
 
 
+def _unknown_value(groups: Frame, name: str) -> Frame:
+    never = nw.when(nw.col("transactions") < 0).then(nw.lit(0.0)).cast(nw.Float64)
+    return groups.with_columns(never.alias(name))
+
+
 def _counted(messages: Frame) -> Frame:
     come = nw.col("direction") == "in"
     outside = nw.col("source").is_null() | nw.col("destination").is_null()
@@ -177,14 +216,30 @@ def _counted(messages: Frame) -> Frame:
 
 
 @overload
-def flows(messages: Blocks, *, by: str | Sequence[str] = ..., wide: bool = ...) -> pd.DataFrame: ...
+def flows(
+    messages: Blocks,
+    *,
+    by: str | Sequence[str] = ...,
+    wide: bool = ...,
+    prices: pd.Series[Any] | None = ...,
+    currency: str = ...,
+) -> pd.DataFrame: ...
 @overload
-def flows(messages: AnyFrame, *, by: str | Sequence[str] = ..., wide: bool = ...) -> AnyFrame: ...
+def flows(
+    messages: AnyFrame,
+    *,
+    by: str | Sequence[str] = ...,
+    wide: bool = ...,
+    prices: pd.Series[Any] | None = ...,
+    currency: str = ...,
+) -> AnyFrame: ...
 def flows(
     messages: AnyFrame,
     *,
     by: str | Sequence[str] = ("source", "destination"),
     wide: bool = False,
+    prices: pd.Series[Any] | None = None,
+    currency: str = "USD",
 ) -> AnyFrame:
     """Add up how much is sent from account to account.
 
@@ -200,6 +255,9 @@ def flows(
         used. An empty list makes one group.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
+    prices, currency
+        Prices of 1 TON, as for `with_price`: each amount is converted at the price of its
+        message (`created_at`) before it is added up. None adds no columns.
 
     Returns
     -------
@@ -210,6 +268,10 @@ def flows(
     - value: nanoton, the value of these messages.
     - bounced: number of messages that bounced.
     - bounced_value: nanoton, the value of the messages that bounced.
+
+    With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
+    `value_usd` and so on. It is null if a price of the group is unknown. The error of
+    floats is at most 2^-52 of the sum for each price that is used.
 
     Each message counts once, whether the frame has the row of its sender, of its receiver, or both.
     External messages are left out: they carry no value, and only one end of them is an account.
@@ -234,22 +296,29 @@ def flows(
             f"is added up. Group by other columns of the message; {', '.join(PERIODS)} are "
             "computed from created_at"
         )
-    refuse_figures("flows", keys, results.FLOWS.figures)
+    money = read_prices("flows", prices, currency, _FLOWS_AMOUNTS)
+    refuse_figures("flows", keys, names_of(results.FLOWS, (), money))
     periods = [key for key in keys if key in PERIODS]
     own = [key for key in keys if key not in periods]
     found = intake.columns_of(messages, "flows", MESSAGES)
-    rows = messages_with(messages, "flows", own, [*FLOWS, *["created_at"] * bool(periods)])
+    rows = messages_with(messages, "flows", own, [*FLOWS, *["created_at"] * bool(periods or money)])
     refuse_unknown("flows", own, found, found)
     rows = rows.filter(~nw.col("source").is_null() & ~nw.col("destination").is_null())
     rows = rows.unique("msg_hash")
+    rows = with_price_at(
+        rows, money, "created_at", helper="flows", in_memory=intake.in_memory(messages)
+    )
     for period in periods:
         rows = with_period(rows, period, "created_at")
     rows = engines.by_row(rows, _split_bounced)
-    amounts = ["value", "bounced_value"]
-    groups = sums.add_up(rows, keys, sums=["messages", "bounced"], amounts=amounts)
-    groups = sums.whole(groups, amounts, helper="flows", keys=keys, wide=wide)
-    groups = engines.largest_first(groups.select(results.FLOWS.names(keys)), "value", keys)
-    return intake.give(groups, messages)
+    groups = sums.add_up(
+        rows, keys, sums=["messages", "bounced"], amounts=_FLOWS_AMOUNTS, currency=money
+    )
+    groups = sums.whole(
+        groups, _FLOWS_AMOUNTS, helper="flows", keys=keys, wide=wide, currency=money
+    )
+    groups = groups.select(names_of(results.FLOWS, keys, money))
+    return intake.give(engines.largest_first(groups, "value", keys), messages)
 
 
 def _split_bounced(rows: Frame) -> Frame:

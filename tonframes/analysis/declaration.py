@@ -28,9 +28,14 @@ class Result:
         """Names of the columns, without those of `by`."""
         return [column.name for column in self.columns if column is not BY]
 
-    def names(self, keys: Sequence[str] = ()) -> list[str]:
-        """List the columns of a frame that is grouped by `keys`, in order."""
+    def names(self, keys: Sequence[str] = (), suffix: str = "") -> list[str]:
+        """List the columns of a frame that is grouped by `keys`, in order.
+
+        With a suffix, each amount is followed by the column of the amount in a currency.
+        """
         found: list[str] = []
         for column in self.columns:
             found += keys if column is BY else [column.name]
+            if suffix and column.unit == "nanoton":
+                found.append(f"{column.name}{suffix}")
         return list(dict.fromkeys(found))

@@ -15,6 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import narwhals as nw
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 
@@ -97,6 +98,80 @@ def on_polars(native: Any, work: Callable[[Any], Any], columns: Mapping[str, Any
             slice_pushdown=False,
         )
     )
+
+
+def look_up(
+    frame: Frame, column: str, starts: Sequence[int], values: Sequence[float], name: str
+) -> Frame:
+    """Add the value that is in force at each integer of a column.
+
+    A value is in force from its start until the next start. `starts` is sorted, and each is once.
+    Before the first start the value is null.
+    """
+    in_force = partial(
+        _in_force, starts=np.array(starts, "int64"), values=pa.array([None, *values])
+    )
+    match frame.implementation:
+        case nw.Implementation.POLARS:
+            return _looked_up_on_polars(frame, column, in_force, name)
+        case nw.Implementation.DUCKDB:
+            return _looked_up_on_duckdb(frame, column, starts, values, name)
+        case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
+            return _looked_up_on_spark(frame, column, starts, values, name)
+
+    def step(rows: Frame) -> Frame:
+        table = rows.collect().to_native()
+        return lazy(table.append_column(name, in_force(table[column])))
+
+    return by_row(frame, step)
+
+
+def _in_force(integers: pa.ChunkedArray, starts: Any, values: pa.Array) -> pa.ChunkedArray:
+    known = integers.cast(pa.int64()).fill_null(-(2**63))
+    return pa.chunked_array([values.take(pa.array(np.searchsorted(starts, known, side="right")))])
+
+
+def _looked_up_on_polars(
+    frame: Frame, column: str, in_force: Callable[[Any], pa.ChunkedArray], name: str
+) -> Frame:
+    import polars as pl  # noqa: PLC0415 - installed if the frame is one of it
+
+    def work(integers: Any) -> Any:
+        return pl.Series(integers.name, in_force(integers.to_arrow()), pl.Float64)
+
+    found = pl.col(column).map_batches(work, return_dtype=pl.Float64, is_elementwise=True)
+    native: Any = frame.to_native()
+    return lazy(native.with_columns(found.alias(name)))
+
+
+def _looked_up_on_duckdb(
+    frame: Frame, column: str, starts: Sequence[int], values: Sequence[float], name: str
+) -> Frame:
+    # A subquery, not a join: relations of two connections cannot be joined.
+    native: Any = frame.to_native()
+    ends = [*starts[1:], 2**63 - 1]
+    rows = ", ".join(
+        f"({start}, {end}, {value!r}::DOUBLE)"
+        for start, end, value in zip(starts, ends, values, strict=True)
+    )
+    known = f"(VALUES {rows}) AS known(start, stop, value)"
+    in_force = f'known.start <= "{column}" AND "{column}" < known.stop'
+    found = f"(SELECT known.value FROM {known} WHERE {in_force})"  # noqa: S608 - our own numbers
+    return lazy(native.project(f'*, {found} AS "{name}"'))
+
+
+def _looked_up_on_spark(
+    frame: Frame, column: str, starts: Sequence[int], values: Sequence[float], name: str
+) -> Frame:
+    from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it
+
+    native: Any = frame.to_native()
+    start, stop = f"{name}_start", f"{name}_stop"
+    rows = list(zip(starts, [*starts[1:], 2**63 - 1], values, strict=True))
+    shape = f"`{start}` bigint, `{stop}` bigint, `{name}` double"
+    known = functions.broadcast(native.sparkSession.createDataFrame(rows, shape))
+    in_force = (functions.col(column) >= known[start]) & (functions.col(column) < known[stop])
+    return lazy(native.join(known, in_force, "left").drop(start, stop))
 
 
 def integers(frame: Frame, *names: str) -> Frame:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.currency import PRICE, names_of, read_prices, with_price_at
 from tonframes.analysis.expressions import first_match, one_if
 from tonframes.analysis.grouping import keys_of, take_grouped
 from tonframes.analysis.phases import is_deposit, is_dust
@@ -252,7 +253,13 @@ def _meaning(key: nw.Expr, meanings: Mapping[Any, str]) -> nw.Expr:
 
 @overload
 def failure_summary(
-    transactions: Blocks, messages: None = None, *, by: str | Sequence[str] = ..., wide: bool = ...
+    transactions: Blocks,
+    messages: None = None,
+    *,
+    by: str | Sequence[str] = ...,
+    wide: bool = ...,
+    prices: pd.Series[Any] | None = ...,
+    currency: str = ...,
 ) -> pd.DataFrame: ...
 @overload
 def failure_summary(
@@ -261,6 +268,8 @@ def failure_summary(
     *,
     by: str | Sequence[str] = ...,
     wide: bool = ...,
+    prices: pd.Series[Any] | None = ...,
+    currency: str = ...,
 ) -> AnyFrame: ...
 def failure_summary(
     transactions: AnyFrame,
@@ -268,6 +277,8 @@ def failure_summary(
     *,
     by: str | Sequence[str] = ("phase", "code"),
     wide: bool = False,
+    prices: pd.Series[Any] | None = None,
+    currency: str = "USD",
 ) -> AnyFrame:
     """Count the failures in groups of transactions, and add up their cost and the stuck value.
 
@@ -288,6 +299,9 @@ def failure_summary(
         one group. External messages have no opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
+    prices, currency
+        Prices of 1 TON, as for `with_price`: each amount is converted at the price of its
+        transaction before it is added up. None adds no columns.
 
     Returns
     -------
@@ -304,6 +318,10 @@ def failure_summary(
     - cost: nanoton, the sum of `cost` of `failures`.
     - stuck: nanoton, the sum of `stuck` of `failures`, where it is known.
     - stuck_unknown: number of failures whose `stuck` is unknown.
+
+    With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
+    `cost_usd` and so on. It is null if a price of the group is unknown. The error of
+    floats is at most 2^-52 of the sum for each price that is used.
 
     Raises
     ------
@@ -325,17 +343,21 @@ def failure_summary(
         at = max(keys.index("phase"), keys.index("code")) + 1
         keys = list(dict.fromkeys([*keys[:at], "name", "meaning", *keys[at:]]))
     others = [key for key in keys if key not in OWN]
-    result = results.FAILURE_SUMMARY
+    money = read_prices("failure_summary", prices, currency, _AMOUNTS)
     rows, _ = take_grouped(
         "failure_summary",
         transactions,
         messages,
         _needs(transactions, "failure_summary"),
         others,
-        figures=result.figures,
+        figures=names_of(results.FAILURE_SUMMARY, (), money),
+    )
+    rows = with_price_at(
+        rows, money, "now", helper="failure_summary", in_memory=intake.in_memory(transactions)
     )
     rows = engines.by_row(rows, _explained)
-    rows = engines.by_row(rows, partial(_grouped, others=others))
+    kept = others if money is None else [*others, PRICE]
+    rows = engines.by_row(rows, partial(_grouped, others=kept))
     grouping = [*others, "failed", *(key for key in OWN if key in keys)]
     groups = sums.add_up(
         rows,
@@ -344,12 +366,15 @@ def failure_summary(
         amounts=_AMOUNTS,
         rows_as="failures",
         accounts=True,
+        currency=money,
     )
     groups = engines.by_group(groups, others, partial(_with_rates, others=others))
     groups = groups.filter(nw.col("failed") == 1)
-    groups = sums.whole(groups, _AMOUNTS, helper="failure_summary", keys=keys, wide=wide)
-    groups = engines.largest_first(groups.select(result.names(keys)), "failures", keys)
-    return intake.give(groups, transactions)
+    groups = sums.whole(
+        groups, _AMOUNTS, helper="failure_summary", keys=keys, wide=wide, currency=money
+    )
+    groups = groups.select(names_of(results.FAILURE_SUMMARY, keys, money))
+    return intake.give(engines.largest_first(groups, "failures", keys), transactions)
 
 
 def _grouped(rows: Frame, others: Sequence[str]) -> Frame:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.currency import names_of, read_prices, with_price_at
 from tonframes.analysis.grouping import take_grouped
 from tonframes.analysis.phases import EXCHANGE, is_exchanged, with_true_gas
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
@@ -34,6 +35,11 @@ COMPONENTS = ("storage", "gas", "action", "bounce", "import", "due")
 
 _OF_ROWS = (*COMPONENTS, "residual", "total_fees")
 _AMOUNTS = (*_OF_ROWS, "fwd_fees", "unknown", "cost")
+# What is added, and what is subtracted.
+_COMBINED = {
+    "cost": (["total_fees", "fwd_fees"], []),
+    "unknown": (["total_fees"], [*COMPONENTS, "residual"]),
+}
 
 #: What `fee_breakdown` reads.
 BREAKDOWN = (
@@ -163,11 +169,23 @@ def _recorded_but_not_charged() -> nw.Expr:
 
 @overload
 def fee_summary(
-    transactions: Blocks, messages: None = None, *, by: str | Sequence[str] = ..., wide: bool = ...
+    transactions: Blocks,
+    messages: None = None,
+    *,
+    by: str | Sequence[str] = ...,
+    wide: bool = ...,
+    prices: pd.Series[Any] | None = ...,
+    currency: str = ...,
 ) -> pd.DataFrame: ...
 @overload
 def fee_summary(
-    transactions: AnyFrame, messages: AnyFrame, *, by: str | Sequence[str] = ..., wide: bool = ...
+    transactions: AnyFrame,
+    messages: AnyFrame,
+    *,
+    by: str | Sequence[str] = ...,
+    wide: bool = ...,
+    prices: pd.Series[Any] | None = ...,
+    currency: str = ...,
 ) -> AnyFrame: ...
 def fee_summary(
     transactions: AnyFrame,
@@ -175,6 +193,8 @@ def fee_summary(
     *,
     by: str | Sequence[str] = (),
     wide: bool = False,
+    prices: pd.Series[Any] | None = None,
+    currency: str = "USD",
 ) -> AnyFrame:
     """Add up what groups of transactions cost.
 
@@ -191,6 +211,9 @@ def fee_summary(
         messages have no opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
+    prices, currency
+        Prices of 1 TON, as for `with_price`: each amount is converted at the price of its
+        transaction before it is added up. None adds no columns.
 
     Returns
     -------
@@ -207,6 +230,10 @@ def fee_summary(
       validators who import them.
     - cost: total_fees plus fwd_fees: what the accounts paid.
     - share: share of the cost of all groups, 0 to 1; null if nothing was paid.
+
+    With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
+    `cost_usd` and so on. It is null if a price of the group is unknown. The error of
+    floats is at most 2^-52 of the sum for each price that is used.
 
     Raises
     ------
@@ -249,8 +276,17 @@ def fee_summary(
     were never sent.
     """
     messages = intake.paired("fee_summary", transactions, messages)
+    money = read_prices("fee_summary", prices, currency, _AMOUNTS)
     rows, keys = take_grouped(
-        "fee_summary", transactions, messages, BREAKDOWN, by, figures=results.FEE_SUMMARY.figures
+        "fee_summary",
+        transactions,
+        messages,
+        BREAKDOWN,
+        by,
+        figures=names_of(results.FEE_SUMMARY, (), money),
+    )
+    rows = with_price_at(
+        rows, money, "now", helper="fee_summary", in_memory=intake.in_memory(transactions)
     )
     outgoing = intake.take(
         messages, "fee_summary", MESSAGES, ("tx_hash", "direction", "fwd_fee")
@@ -264,18 +300,15 @@ def fee_summary(
         keys,
         sums=sums.halves_of(["fwd_fees"]),
         amounts=_OF_ROWS,
+        combine=_COMBINED,
+        currency=money,
     )
-    groups = sums.with_share(engines.by_row(groups, _with_cost), "cost")
-    groups = sums.whole(groups, _AMOUNTS, helper="fee_summary", keys=keys, wide=wide)
-    groups = engines.largest_first(groups.select(results.FEE_SUMMARY.names(keys)), "cost", keys)
-    return intake.give(groups, transactions)
-
-
-def _with_cost(groups: Frame) -> Frame:
-    return groups.with_columns(
-        *sums.combined("cost", ["total_fees", "fwd_fees"]),
-        *sums.combined("unknown", ["total_fees"], [*COMPONENTS, "residual"]),
+    groups = sums.with_share(groups, "cost")
+    groups = sums.whole(
+        groups, _AMOUNTS, helper="fee_summary", keys=keys, wide=wide, currency=money
     )
+    groups = groups.select(names_of(results.FEE_SUMMARY, keys, money))
+    return intake.give(engines.largest_first(groups, "cost", keys), transactions)
 
 
 @overload

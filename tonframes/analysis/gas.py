@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import functools
 import math
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.currency import UNPRICED, names_of, read_prices, with_price_at
 from tonframes.analysis.expressions import as_float, one_if, ratio
 from tonframes.analysis.grouping import take_grouped
 from tonframes.analysis.phases import GAS, with_gas
@@ -30,7 +31,13 @@ _QUANTILES = {"gas_median": 50, "gas_p95": 95}
 
 @overload
 def gas_summary(
-    transactions: Blocks, messages: None = None, *, by: str | Sequence[str] = ..., wide: bool = ...
+    transactions: Blocks,
+    messages: None = None,
+    *,
+    by: str | Sequence[str] = ...,
+    wide: bool = ...,
+    prices: pd.Series[Any] | None = ...,
+    currency: str = ...,
 ) -> pd.DataFrame: ...
 @overload
 def gas_summary(
@@ -39,6 +46,8 @@ def gas_summary(
     *,
     by: str | Sequence[str] = ...,
     wide: bool = ...,
+    prices: pd.Series[Any] | None = ...,
+    currency: str = ...,
 ) -> AnyFrame: ...
 def gas_summary(
     transactions: AnyFrame,
@@ -46,6 +55,8 @@ def gas_summary(
     *,
     by: str | Sequence[str] = (),
     wide: bool = False,
+    prices: pd.Series[Any] | None = None,
+    currency: str = "USD",
 ) -> AnyFrame:
     """Summarize how much gas groups of transactions use, and what it costs.
 
@@ -63,6 +74,9 @@ def gas_summary(
         is null.
     wide
         Return sums as decimal128(38, 0), which hold any sum, and not as int64.
+    prices, currency
+        Prices of 1 TON, as for `with_price`: each amount is converted at the price of its
+        transaction before it is added up. None adds no columns.
 
     Returns
     -------
@@ -85,6 +99,10 @@ def gas_summary(
       Only a few wallets, which the node exempted until 1 March 2025, are above 1.
     - vm_steps: steps of the virtual machine.
     - gas_per_step: gas_used divided by vm_steps.
+
+    With `prices`, `gas_fees` is followed by the same in the currency, as a float:
+    `gas_fees_usd`. It is null if a price of the group is unknown. The error of
+    floats is at most 2^-52 of the sum for each price that is used.
 
     Ratios and means are null if the divisor is 0.
 
@@ -116,26 +134,38 @@ def gas_summary(
     jetton_internal_transfer    221        8405     8405 122727015
     """
     messages = intake.paired("gas_summary", transactions, messages)
-    result = results.GAS_SUMMARY
+    money = read_prices("gas_summary", prices, currency, ["gas_fees"])
     rows, keys = take_grouped(
-        "gas_summary", transactions, messages, GAS, by, figures=result.figures
+        "gas_summary",
+        transactions,
+        messages,
+        (*GAS, *["now"] * bool(money)),
+        by,
+        figures=names_of(results.GAS_SUMMARY, (), money),
+    )
+    rows = with_price_at(
+        rows, money, "now", helper="gas_summary", in_memory=intake.in_memory(transactions)
     )
     grouping = keys or [sums.ALL]
     rows = engines.by_row(rows, _counted)
     # Every figure follows from how often each amount of gas occurs. That is far fewer rows.
-    counts = sums.add_up(rows, [*grouping, "gas"], sums=_COUNTS, amounts=_AMOUNTS)
+    counts = sums.add_up(rows, [*grouping, "gas"], sums=_COUNTS, amounts=_AMOUNTS, currency=money)
     counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
     counts = engines.by_row(counts, _measured)
     added = ["transactions", *_COUNTS, *sums.halves_of(_AMOUNTS)]
+    priced = [] if money is None else [UNPRICED, *money.columns]
     groups = counts.group_by(grouping, drop_null_keys=False).agg(
-        *(nw.col(name).sum() for name in added),
+        *(nw.col(name).sum() for name in (*added, *priced)),
         *(nw.col(name).min() for name in _QUANTILES),
         nw.col("gas").max().alias("gas_max"),
         nw.col("bounded").max(),
     )
     groups = engines.integers(groups, *added, *_QUANTILES, "gas_max", "bounded")
-    groups = sums.whole(groups, _AMOUNTS, helper="gas_summary", keys=keys, wide=wide)
-    groups = engines.by_row(groups, _with_ratios).select(result.names(keys))
+    groups = sums.whole(
+        groups, _AMOUNTS, helper="gas_summary", keys=keys, wide=wide, currency=money
+    )
+    groups = engines.by_row(groups, _with_ratios)
+    groups = groups.select(names_of(results.GAS_SUMMARY, keys, money))
     return intake.give(engines.largest_first(groups, "gas_fees", keys), transactions)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
@@ -71,3 +71,34 @@ def _moments(frame: Frame, name: str) -> Frame:
 
             return engines.lazy(native.withColumn(name, functions.timestamp_seconds(name)))
     return frame.with_columns((nw.col(name) * 1_000_000).cast(nw.Datetime("us", "UTC")))
+
+
+def with_seconds(frame: Frame, column: str, name: str) -> Frame:
+    """Add the unix seconds of a column of unix seconds, moments or dates.
+
+    Moments without a time zone are in UTC.
+    """
+    return engines.by_row(frame, partial(_with_seconds, column=column, name=name))
+
+
+def _with_seconds(frame: Frame, column: str, name: str) -> Frame:
+    native: Any = frame.to_native()
+    dtype = frame.collect_schema()[column]
+    if dtype.is_integer():
+        return frame.with_columns(nw.col(column).cast(nw.Int64).alias(name))
+    zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
+    match frame.implementation:
+        case nw.Implementation.DUCKDB:
+            quoted = '"' + column.replace('"', '""') + '"'
+            moment = quoted if zoned else f"{quoted}::TIMESTAMP"
+            return engines.lazy(native.project(f'*, epoch_us({moment}) // 1000000 AS "{name}"'))
+        case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
+            from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it
+
+            # Spark would read moments without a zone in the zone of the session.
+            moment = f"CAST(`{column}` AS TIMESTAMP_NTZ)"
+            since = functions.expr(f"timestampdiff(SECOND, TIMESTAMP_NTZ'1970-01-01', {moment})")
+            seconds = functions.unix_seconds(column) if zoned else since
+            return engines.lazy(native.withColumn(name, seconds))
+    moments = nw.col(column).cast(nw.Datetime("us")) if dtype == nw.Date else nw.col(column)
+    return frame.with_columns((moments.dt.timestamp("us") // 1_000_000).alias(name))

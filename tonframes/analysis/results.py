@@ -203,8 +203,12 @@ WITH_OPERATION = Result("with_operation", "The rows of the frame, with one more 
     Column("operation", TEXT, "", "One name for what a transaction or message does; null if its message is missing."),
 ))
 
+WITH_PRICE = Result("with_price", "The rows of the frame, with amounts in a currency beside those in nanoton.", (
+    Column("<column>_<currency>", FLOAT, "currency", "Amount at the price of its time; null if one of them is unknown."),
+))
+
 RESULTS = {result.name: result for result in (
     FEE_BREAKDOWN, FEE_SUMMARY, CHECK_FEES, CHECK_BALANCES, GAS_SUMMARY, GAS_OUTLIERS, PRICE_OF,
     FAILURES, FAILURE_SUMMARY, TRACE_COSTS, ACTIVITY, FLOWS, STORAGE_RATES, DECODE_BODIES,
-    WITH_NAMES, WITH_OPERATION,
+    WITH_NAMES, WITH_OPERATION, WITH_PRICE,
 )}

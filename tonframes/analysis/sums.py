@@ -16,12 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes.analysis import engines
+from tonframes.analysis.currency import PRICE, UNPRICED, known
 from tonframes.analysis.expressions import one_if
 from tonframes.errors import shorten
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from tonframes.analysis.currency import Currency
     from tonframes.analysis.engines import Frame
 
 #: The column to group by if there is no other: it has the same value in all rows.
@@ -41,8 +43,10 @@ def add_up(
     *,
     sums: Iterable[str] = (),
     amounts: Iterable[str] = (),
+    combine: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
     rows_as: str = "transactions",
     accounts: bool = False,
+    currency: Currency | None = None,
 ) -> Frame:
     """Count the rows of each group, and add up columns.
 
@@ -56,21 +60,42 @@ def add_up(
         Columns of integers whose sums fit int64.
     amounts
         Columns of integers whose sums may not fit. Their sums are returned as halves, for `whole`.
+    combine
+        Amounts that are computed from the sums: name to the amounts to add and to subtract.
     rows_as
         Name of the column with the number of rows.
     accounts
         Whether to add `accounts`, the number of different accounts.
+    currency
+        If it is passed, the rows have the column `PRICE`. Its amounts are converted and added up as
+        floats, and `UNPRICED` counts the rows whose price is unknown, for `whole`.
 
     Returns
     -------
-    One row per group: the keys, the counts, `sums` and the halves of `amounts`.
+    One row per group: the keys, the counts, `sums`, and the halves of `amounts` and `combine`.
+
+    Notes
+    -----
+    Rows with the same price are added up as integers. Only these sums are converted, so the error
+    of floats grows with the number of prices, not with the number of rows.
     """
     keys = list(keys) or [ALL]
+    combine = combine or {}
     # Group by account as well, then without it: so accounts are rows, which every engine can count.
     first = list(dict.fromkeys([*keys, "account"])) if accounts else keys
+    by_price = first if currency is None else [*first, PRICE]
+    prepared = functools.partial(
+        _prepared, keys=by_price, rows_as=rows_as, sums=sums, amounts=amounts
+    )
     added = [rows_as, *sums, *halves_of(amounts)]
-    prepared = functools.partial(_prepared, keys=first, rows_as=rows_as, sums=sums, amounts=amounts)
-    groups = _added_up(engines.by_row(rows, prepared), first, added)
+    groups = _added_up(engines.by_row(rows, prepared), by_price, added)
+    if combine:
+        groups = engines.by_row(groups, functools.partial(_combined, combine=combine))
+        added += halves_of(combine)
+    if currency is not None:
+        converted = functools.partial(_converted, currency=currency, rows_as=rows_as)
+        added += [UNPRICED, *currency.columns]
+        groups = _added_up(engines.by_row(groups, converted), first, added)
     if accounts:
         groups = engines.by_row(groups, lambda frame: frame.with_columns(accounts=nw.lit(1)))
         groups = _added_up(groups, keys, [*added, "accounts"])
@@ -89,8 +114,32 @@ def _prepared(
 
 
 def _added_up(rows: Frame, keys: Sequence[str], names: Sequence[str]) -> Frame:
+    dtypes = rows.collect_schema()
     groups = rows.group_by(keys, drop_null_keys=False).agg(nw.col(name).sum() for name in names)
-    return engines.integers(groups, *names)
+    return engines.integers(groups, *(name for name in names if not dtypes[name].is_float()))
+
+
+def _combined(groups: Frame, combine: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> Frame:
+    return groups.with_columns(
+        half for name, (plus, minus) in combine.items() for half in combined(name, plus, minus)
+    )
+
+
+def _converted(groups: Frame, currency: Currency, rows_as: str) -> Frame:
+    unknown = nw.col(PRICE).is_null()
+    return groups.with_columns(
+        nw.when(unknown).then(nw.col(rows_as)).otherwise(nw.lit(0)).alias(UNPRICED),
+        *(
+            # An unknown price makes the sum null in the end: until then 0, which adds nothing.
+            nw.when(~unknown).then(_ton(amount) * nw.col(PRICE)).otherwise(nw.lit(0.0)).alias(name)
+            for amount, name in zip(currency.amounts, currency.columns, strict=True)
+        ),
+    )
+
+
+def _ton(name: str) -> nw.Expr:
+    high, low = halves_of([name])
+    return nw.col(high) / 1 + nw.col(low) / _BILLION
 
 
 def with_share(frame: Frame, name: str) -> Frame:
@@ -133,7 +182,13 @@ def combined(name: str, plus: Sequence[str], minus: Sequence[str] = ()) -> list[
 
 
 def whole(
-    groups: Frame, names: Sequence[str], *, helper: str, keys: Sequence[str], wide: bool
+    groups: Frame,
+    names: Sequence[str],
+    *,
+    helper: str,
+    keys: Sequence[str],
+    wide: bool,
+    currency: Currency | None = None,
 ) -> Frame:
     """Join the halves of sums.
 
@@ -147,6 +202,8 @@ def whole(
         The function that the user called and the columns that identify a group, for error messages.
     wide
         Whether to return decimal128(38, 0), which holds any sum, or int64.
+    currency
+        If it is passed, its amounts become null in groups with a row whose price is unknown.
 
     Returns
     -------
@@ -159,6 +216,8 @@ def whole(
         message, when it is computed.
     """
     names, keys = list(names), [key for key in keys if key != ALL]
+    if currency is not None:
+        groups = known(groups, currency)
     if groups.implementation.is_polars() and not wide:
         return _whole_on_polars(groups, names, helper, keys)
     if groups.implementation.is_duckdb() and not wide:

@@ -94,7 +94,7 @@ def to_ton(nanoton: object, columns: Sequence[str] | None = None) -> object:
     if columns is not None:
         raise TypeError(f"columns= names columns of a frame, not of {type(nanoton).__name__}")
     if isinstance(amounts, nw.Series):
-        _refuse_other(amounts.name, amounts.dtype)
+        refuse_other(amounts.name, amounts.dtype)
         return nw.to_native(_in_ton(amounts, amounts.dtype))
     if isinstance(nanoton, bool) or not hasattr(nanoton, "__index__"):
         raise TypeError(f"an amount in nanoton is an int, not {type(nanoton).__name__}")
@@ -103,29 +103,43 @@ def to_ton(nanoton: object, columns: Sequence[str] | None = None) -> object:
 
 def _converted(frame: Any, columns: Sequence[str] | None) -> Any:
     dtypes = frame.collect_schema()
+    names = amounts_of("to_ton", dtypes, columns)
+    for name in names:
+        refuse_other(name, dtypes[name])
+    return frame.with_columns(_in_ton(nw.col(name), dtypes[name]) for name in names)
+
+
+def amounts_of(helper: str, dtypes: nw.Schema, columns: Sequence[str] | None) -> list[str]:
+    """List the columns of a frame to convert: those in nanoton, or those that the user named.
+
+    Raises
+    ------
+    ValueError
+        The frame has no column that is known to be in nanoton, or lacks one of `columns`.
+    """
     if columns is None:
         # A text or boolean of the same name is not an amount.
-        columns = [
+        names = [
             name
             for name, dtype in dtypes.items()
             if unit_of(name) == "nanoton" and (dtype.is_numeric() or dtype.is_decimal())
         ]
-        if not columns:
+        if not names:
             raise ValueError(
-                "to_ton knows no column of this frame that is in nanoton: name such columns with "
-                "columns=. "
-                f"The frame has {', '.join(list(dtypes)[:_NAMED]) or 'no columns'}"
+                f"{helper} knows no column of this frame that is in nanoton: name such columns "
+                f"with columns=. The frame has {', '.join(list(dtypes)[:_NAMED]) or 'no columns'}"
             )
+        return names
     if isinstance(columns, str):
         raise TypeError("columns is a list of names: put a single one into a list")
     for name in columns:
         if name not in dtypes:
             raise ValueError(f"the frame has no column {name!r}{did_you_mean(name, dtypes)}")
-        _refuse_other(name, dtypes[name])
-    return frame.with_columns(_in_ton(nw.col(name), dtypes[name]) for name in columns)
+    return list(dict.fromkeys(columns))
 
 
-def _refuse_other(name: str, dtype: nw.dtypes.DType) -> None:
+def refuse_other(name: str, dtype: nw.dtypes.DType) -> None:
+    """Raise an error if a column holds no amounts in nanoton."""
     if not (dtype.is_integer() or dtype.is_decimal()):
         hint = ". Is it already in TON?" if dtype.is_float() else ""
         raise TypeError(f"amounts in nanoton are integers; the column {name!r} is {dtype}{hint}")
