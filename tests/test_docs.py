@@ -9,6 +9,7 @@ import tomllib
 from pathlib import Path
 
 import pytest
+from executed import run
 
 import tonframes as tf
 from tonframes.cli import _parser
@@ -20,11 +21,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = set(PROJECT["optional-dependencies"])
 HOME = PROJECT["urls"]["Homepage"]
 RAW = HOME.replace("github.com", "raw.githubusercontent.com")
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("data/*.md"), *ROOT.glob("notebooks/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("data/*.md"), *ROOT.glob("docs/**/*.md")])
+GUIDE = [page for page in PAGES if "{code-cell}" in page.read_text()]
 
 
 def fenced(page, language):
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+    return re.findall(
+        rf"^```{re.escape(language)}\n(.*?)```", page.read_text(), re.DOTALL | re.MULTILINE
+    )
 
 
 def test_the_python_of_the_readme_gives_the_output_shown(monkeypatch, tmp_path):
@@ -42,6 +46,23 @@ def test_the_python_of_the_readme_gives_the_output_shown(monkeypatch, tmp_path):
     assert len(test.globs["blocks"].transactions) == 50 * 25
     assert list(test.globs["states"].accounts.found) == [False]
     exec(third, test.globs)  # noqa: S102
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_the_python_of_the_guide_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    cells = [re.sub(r"\A(:.*\n)+", "", cell) for cell in fenced(page, "{code-cell}")]
+    assert "assert" in cells[-1]
+    run(cells, page.name)
+
+
+def test_every_public_name_is_in_the_reference():
+    listed = re.findall(
+        r"^   (\w+)$", (ROOT / "docs/reference/index.rst").read_text(), re.MULTILINE
+    )
+    assert sorted(listed) == tf.__all__
 
 
 def test_the_readme_counts_columns_rightly():
