@@ -72,4 +72,4 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
 }
 html_context = {"default_mode": "auto"}
-html_sidebars = {"index": [], "start": []}
+html_sidebars = {page: [] for page in ("index", "start", "checks")}
