@@ -33,9 +33,9 @@ demo: .venv/.base
 lab: .venv/.lab
 	$(BIN)/jupyter lab notebooks/01-first-look.ipynb
 
-# Warnings are errors; the last line checks the links between the pages.
+# Every build executes all pages. Warnings are errors. The last line checks the links between pages.
 docs: .venv/.docs
-	$(BIN)/sphinx-build --nitpicky --fail-on-warning --keep-going --jobs=auto --quiet docs build/docs
+	$(BIN)/sphinx-build --fresh-env --nitpicky --fail-on-warning --keep-going --jobs=auto --quiet docs build/docs
 	$(BIN)/python docs/links.py build/docs
 
 docs-links: .venv/.docs

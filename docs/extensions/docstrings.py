@@ -31,6 +31,9 @@ _WORDS = {
     "StoreOption": "path or None",
     "T": "what parse returns",
     "object": "",
+    "pa.Table": "pyarrow.Table",
+    "pd.DataFrame": "DataFrame",
+    "pd.Series[Any]": "Series",
 }
 
 
