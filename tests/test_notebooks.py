@@ -30,8 +30,8 @@ def test_notebooks_are_short_and_end_with_an_assertion(notebook):
         assert cell.get("execution_count") is None
 
 
-def test_there_are_eight_notebooks():
-    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 9)]
+def test_there_are_eleven_notebooks():
+    assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 12)]
 
 
 @pytest.mark.timeout(300)

@@ -282,7 +282,7 @@ def test_the_wheel_is_all_that_a_clean_environment_needs(wheel, tmp_path):
     assert Path(where).is_relative_to(tmp_path)
     run(python, "-m", "pip", "install", "--quiet", f"{wheel}[engines,boc]")
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    assert len(notebooks) == 8
+    assert len(notebooks) == 11
     run(python, "-c", RUN, *notebooks)
 
 

@@ -24,8 +24,8 @@ FOLDERS: dict[Sample, str] = {"blocks": "sample", "histories": "histories"}
 #: How many blocks and accounts the sample of blocks holds. Accounts are read half way and at the
 #: end.
 BLOCKS, ACCOUNTS = 120, 300
-#: After how many weeks the sample of histories has the states of its accounts, besides the end.
-STATES = (1, 5, 9)
+#: After how many weeks the sample of histories is fetched, before the end: 4 May.
+FETCHED = (6,)
 #: Network of the samples, and what made them.
 NETWORK, MADE_BY = "-217", "made up by tonframes.synthetic"
 
@@ -44,7 +44,7 @@ def sample(name: Sample = "blocks") -> Path:
         - blocks: 120 masterchain blocks, which are four minutes, and the states of 300 accounts at
           two times. For `read_blocks` and `read_accounts`.
         - histories: all transactions of an exchange, a jetton, a game and some wallets from
-          23 March to 21 June 2026, and their states at four times. For `read_transactions` and
+          23 March to 21 June 2026, and their states at two times. For `read_transactions` and
           `read_accounts`. On 3 May the network lowers its prices, on 19 May the exchange gets new
           code, on 28 May many swaps fail, and the game fades.
 
@@ -109,20 +109,17 @@ def write_histories(store: Store, *, weeks: int | None = None) -> None:
 
     life = lives.Life(weeks=weeks or lives.WEEKS)
     store.claim(NETWORK, MADE_BY)
-    stops = [life.start + number * lives.WEEK for number in STATES]
-    read = []
+    stops = [life.start + number * lives.WEEK for number in FETCHED]
+    last: dict[str, tuple[int, int]] = {}
     for stop in [*(second for second in stops if second < life.stop), life.stop]:
-        read.append(_page(schema.BLOCKS_ANSWER, life.run(stop)))
-        _write_states(store, life.account_states(), datetime.fromtimestamp(stop, UTC))
-    tables = in_order(pages.blocks_tables(read))
-    claims = {
-        address: [Span(lt + 1, lt + 1, now, life.stop)]
-        for address, lt, now in zip(
-            *(tables["transactions"][name].to_pylist() for name in ("account", "lt", "now")),
-            strict=True,
-        )
-    }
-    store.write_histories(stamped(tables, datetime.fromtimestamp(life.stop, UTC)), claims)
+        moment = datetime.fromtimestamp(stop, UTC)
+        tables = in_order(pages.blocks_tables([_page(schema.BLOCKS_ANSWER, life.run(stop))]))
+        columns = (tables["transactions"][name].to_pylist() for name in ("account", "lt", "now"))
+        last |= {address: (lt, now) for address, lt, now in zip(*columns, strict=True)}
+        # After the last transaction of an account there is none until now.
+        none = {a: [Span(lt + 1, lt + 1, now, stop)] for a, (lt, now) in last.items()}
+        store.write_histories(stamped(tables, moment), none)
+        _write_states(store, life.account_states(), moment)
 
 
 def _write_states(store: Store, answer: object, moment: datetime) -> None:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from drawn import lengths, named, texts
 
-from tonframes import failure_summary, failures
+from tonframes import failure_summary, failures, opcode_name
 from tonframes.plots import plot_failures
 
 
@@ -19,8 +19,8 @@ def test_by_default_codes_are_named_and_divided_into_phases(frames):
     counts = summary.failures.to_list()
     assert lengths(ax).tolist() == [*counts[:5], sum(counts[5:])]
     assert phases(ax) == summary.groupby("phase").failures.sum().to_dict()
-    assert texts(ax.get_yticklabels())[:2] == ["no_state", "37 · not enough TON"]
-    assert ax.get_legend().get_title().get_text() == "phase"
+    assert texts(ax.get_yticklabels())[:2] == ["no state", "37 · not enough TON"]
+    assert texts(ax.get_legend().texts) == ["compute", "action", "skipped", "committed", "ignored"]
 
 
 @pytest.mark.parametrize("by", [["account", "bounce"], "phase", ["phase", "operation"], ()])
@@ -32,13 +32,18 @@ def test_groups_of_other_columns_are_divided_into_phases(by, frames):
     assert phases(ax) == failure_summary(*frames, by="phase").set_index("phase").failures.to_dict()
 
 
+def label_of(opcode):
+    name, code = opcode_name(opcode), f"0x{opcode:08x}"
+    return code if name is None else f"{name.replace('_', ' ')}\n{code}"
+
+
 def test_groups_have_the_counts_of_their_phases(frames):
     ax = plot_failures(*frames, by="opcode", top=1000)
     summary = failure_summary(*frames, by=["opcode", "phase"])
     rows = texts(ax.get_yticklabels())
     for opcode, phase, count in zip(summary.opcode, summary.phase, summary.failures, strict=True):
-        row = rows.index("none" if pd.isna(opcode) else f"0x{opcode:08x}")
-        (bar,) = (bar for bar in named(ax, phase) if round(bar.get_y() + 0.36) == row)
+        row = rows.index("none" if pd.isna(opcode) else label_of(opcode))
+        (bar,) = (bar for bar in named(ax, phase) if round(bar.get_y() + 0.34) == row)
         assert bar.get_width() == count
 
 

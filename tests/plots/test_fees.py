@@ -35,7 +35,7 @@ def test_each_part_of_the_cost_has_a_bar(frames):
 def test_periods_are_steps_and_gaps_are_zero(hours):
     ax = plot_fees(*hours, by="hour")
     assert ax.get_xlabel() == "UTC"
-    assert ax.get_ylabel() == "cost (TON)"
+    assert ax.get_ylabel() == "cost in TON"
     summary = fee_summary(*hours, by="hour").sort_values("hour")
     values, last, _ = ax.patches[-1].get_data()
     costs = to_ton(summary.cost).to_list()

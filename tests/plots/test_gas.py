@@ -13,7 +13,7 @@ def test_the_histogram_counts_every_call_once(frames):
     summary = gas_summary(frames[0]).iloc[0]
     assert sum(bar.get_height() for bar in ax.patches) == summary.calls
     assert [line.get_xdata()[0] for line in ax.lines] == [GAS_LIMIT]
-    assert texts(ax.get_legend().texts) == ["limit 1,000,000,\nused up to 100 %"]
+    assert texts(ax.texts) == ["limit 1,000,000,\nused up to 100 %"]
     # Calls that used the whole limit are drawn before it.
     beyond = [bar for bar in ax.patches if bar.get_x() > GAS_LIMIT * 0.999]
     assert not beyond
@@ -35,7 +35,7 @@ def test_boxes_reach_from_the_median_to_the_95th_percentile(frames):
     lines = {line.get_label(): line for line in ax.lines}
     assert lines["median"].get_xdata().tolist() == summary.gas_median.to_list()
     assert lines["maximum"].get_xdata().tolist() == summary.gas_max.to_list()
-    assert ax.get_title(loc="left").startswith("Gas of a call: the top 6 of ")
+    assert ax.get_title(loc="left").startswith("Gas by account, top 6 of ")
 
 
 def test_hours_without_calls_stay_empty(hours):

@@ -2,14 +2,14 @@
 
 import subprocess
 import sys
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import PLOTS, TABLES, TRANSFER, draw, texts
+from drawn import PLOTS, TABLES, TRANSFER, draw, luminance, texts
 from pandas.testing import assert_frame_equal
 from parity import frame_of
 from slow import slow
@@ -57,8 +57,8 @@ def test_empty_frames_draw_labels_and_a_note(name, frames):
     ax = draw(name, *(frame.head(0) for frame in frames))
     assert texts(ax.texts)[0].startswith("no ")
     assert ax.get_title(loc="left")
-    assert ax.get_xlabel()
     assert not ax.containers
+    assert not any(spine.get_visible() for spine in ax.spines.values())
     ax.figure.draw_without_rendering()
 
 
@@ -97,8 +97,10 @@ def test_labels_are_inside_the_figure_and_do_not_overlap(name, frames):
             assert not any(one.overlaps(other) for one, other in pairwise(boxes))
     if legend := ax.get_legend():
         box = legend.get_window_extent()
-        assert box.x0 >= ax.bbox.x1
-        assert box.x1 <= figure.bbox.x1 + 1
+        assert box.y0 >= ax.bbox.y1
+        assert box.y1 <= ax._left_title.get_window_extent().y0
+        assert figure.bbox.containsx(box.x0)
+        assert figure.bbox.containsx(box.x1)
 
 
 def _ends(label):
@@ -115,9 +117,97 @@ def test_text_has_the_colour_of_the_style_of_the_axes(name, few):
     written = [ax.title, ax.xaxis.label, *ax.get_yticklabels(), *(legend.texts if legend else ())]
     if name != "flows":  # the numbers of its cells are written on fills
         written += ax.texts
-    for axis in ax.child_axes:
-        written += [axis.yaxis.label, *axis.get_yticklabels()]
     assert {mpl.colors.to_hex(text.get_color()) for text in written} == {"#ffffff"}
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_there_are_two_spines_at_most_and_no_grid_or_outline(name, few):
+    with plt.style.context("ggplot"):  # with a grid, and outlines of bars
+        ax = draw(name, *few)
+    spines = {side for side, spine in ax.spines.items() if spine.get_visible()}
+    assert spines <= {"left", "bottom"}
+    assert not any(line.get_visible() for line in [*ax.get_xgridlines(), *ax.get_ygridlines()])
+    filled = [patch for patch in ax.patches if patch.get_fill()]
+    assert not any(patch.get_linewidth() for patch in filled)
+    assert not any(patch.get_hatch() for patch in filled)
+
+
+@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+def test_a_grid_of_plots_does_not_overlap(layout, frames):
+    figure, grid = plt.subplots(3, 2, figsize=(13, 13), layout=layout)
+    for ax, name in zip(grid.flat, FUNCTIONS, strict=True):
+        draw(name, *frames, ax=ax)
+    figure.draw_without_rendering()
+    boxes = [ax.get_tightbbox().padded(-1) for ax in grid.flat]
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    for box in boxes:
+        assert figure.bbox.padded(1).containsx(box.x0)
+        assert figure.bbox.padded(1).containsx(box.x1)
+        assert figure.bbox.padded(1).containsy(box.y1)
+
+
+def test_without_a_layout_engine_later_layouts_still_work(few):
+    figure, (left, right) = plt.subplots(1, 2)
+    draw("fees by operation", *few, ax=left)
+    draw("gas", *few, ax=right)
+    assert figure.get_layout_engine() is None
+    figure.tight_layout()
+    figure.subplots_adjust(left=0.4)
+    assert left.get_position().x0 == pytest.approx(0.4)
+
+
+STYLES = ["seaborn-v0_8-paper", "ggplot", "dark_background", "grayscale", "fivethirtyeight"]
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_text_is_readable_in_common_styles(name, style, few):
+    with plt.style.context(style):
+        ax = draw(name, *few)
+    figure = ax.figure
+    figure.draw_without_rendering()
+    behind = luminance(ax.get_facecolor() if ax.get_facecolor()[3] else figure.get_facecolor())
+    written = [ax._left_title, ax.xaxis.label, *ax.get_yticklabels(), *ax.get_xticklabels()]
+    for text in written:
+        light, dark = sorted([luminance(text.get_color()), behind], reverse=True)
+        assert (light + 0.05) / (dark + 0.05) >= 4.5
+    box = ax.get_tightbbox()
+    assert figure.bbox.padded(2).containsx(box.x0)
+    assert figure.bbox.padded(2).containsx(box.x1)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_narrow_figures_have_room_for_marks_and_labels(name, frames):
+    figure, ax = plt.subplots(figsize=(4, 3), layout="constrained")
+    draw(name, *frames, ax=ax)
+    figure.draw_without_rendering()
+    assert ax.get_window_extent().width > 0.3 * figure.bbox.width
+    assert ax.get_window_extent().height > 0.3 * figure.bbox.height
+    labels = [label.get_window_extent().shrunk(0.98, 0.8) for label in ax.get_yticklabels()]
+    assert not any(one.overlaps(other) for one, other in pairwise(labels))
+    assert ax._left_title.get_window_extent().x1 <= figure.bbox.x1
+
+
+def test_many_long_names_do_not_overlap(few):
+    long = pd.Series(range(len(few[0]))).map(
+        "a very long name of group number {} with an end".format
+    )
+    transactions = few[0].assign(group=long.astype("str").to_numpy())
+    for ax in (None, plt.subplots(layout="constrained")[1]):
+        drawn = plot_activity(transactions, by="group", top=40, ax=ax)
+        drawn.figure.draw_without_rendering()
+        labels = drawn.get_yticklabels()
+        assert len(labels) == 41
+        assert all("…" in text for text in texts(labels)[:40])
+        boxes = [label.get_window_extent().shrunk(0.98, 0.8) for label in labels]
+        assert not any(one.overlaps(other) for one, other in pairwise(boxes))
+
+
+def test_new_figures_are_as_high_as_their_rows(few):
+    one = plot_activity(few[0], by=()).figure.get_figheight()
+    many = plot_activity(few[0], by="hash", top=40).figure.get_figheight()
+    assert one < 3
+    assert many > 10
 
 
 def test_importing_plots_does_not_import_matplotlib():

@@ -1,11 +1,12 @@
 """A trace: messages with both ends, the rows of the tree, and what is drawn of them."""
 
+import matplotlib as mpl
 import pandas as pd
 import pytest
 from drawn import TRANSFER, texts
 
 from tonframes.plots import plot_trace
-from tonframes.plots.trace import Message, Row, join_ends, rows_of
+from tonframes.plots.tree import Message, Row, join_ends, rows_of
 
 
 def test_each_message_of_the_trace_is_drawn_with_its_value(frames):
@@ -13,12 +14,22 @@ def test_each_message_of_the_trace_is_drawn_with_its_value(frames):
     trace = messages[messages.trace_id == TRANSFER]
     ax = plot_trace(messages, trace_id=TRANSFER)
     values = trace[trace.direction == "in"].value.dropna()
-    (right,) = ax.child_axes
-    shown = [text for text in texts(right.get_yticklabels()) if text]
-    assert sorted(shown) == sorted(f"{value / 1e9:.3g}" for value in values)
+    assert sorted(texts(ax.texts)) == sorted(f"{value / 1e9:.3g}" for value in values)
     widths = [patch.get_linewidth() for patch in ax.patches]
     assert max(widths) == 10
     assert len(widths) == len(values)
+
+
+def test_rows_name_the_operation_and_below_it_the_account(frames):
+    ax = plot_trace(frames[1], trace_id=TRANSFER)
+    operations = [text.partition("\n")[0] for text in texts(ax.get_yticklabels())]
+    assert operations[:3] == ["external", "jetton transfer", "jetton internal transfer"]
+    assert not ax.get_xticks().size
+
+
+def test_lines_have_the_colours_of_their_operations(frames):
+    ax = plot_trace(frames[1], trace_id=TRANSFER, colors={"excess": "red"})
+    assert "#ff0000" in {mpl.colors.to_hex(line.get_edgecolor()) for line in ax.patches}
 
 
 def _frame(*messages):
@@ -97,5 +108,5 @@ def test_a_long_trace_has_few_rows():
     ax = plot_trace(trace, trace_id="T", top=8)
     labels = texts(ax.get_yticklabels())
     assert len(labels) <= 20
-    assert labels[:2] == ["0:a0 · external", "0:b254 · jetton_transfer"]
+    assert labels[:2] == ["external\n0:a0", "jetton transfer\n0:b254"]
     assert labels[-1] == "247 others"

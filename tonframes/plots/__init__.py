@@ -1,12 +1,13 @@
 """Plots of what the helpers compute: frames in, matplotlib Axes out.
 
 Every function draws on `ax`, or on a new figure if `ax` is None, and returns the Axes. Everything
-else is done with matplotlib: ``plot_fees(…).figure.savefig("fees.pdf")``. A legend is placed to the
-right of the Axes. Create your own figures with ``layout="constrained"``, so that there is room for
-it.
+else is done with matplotlib: ``plot_fees(…).figure.savefig("fees.pdf")``. The current style sets
+the font, the colour of text and the background. The colours of the data are the same in all
+styles; `colors=` sets others.
 
-Text, spines and outlines have the colours of the current style. Fills differ in lightness, so they
-are distinct in greyscale print and on light, dark and transparent backgrounds.
+A new figure is as high as its rows need, and a notebook shows it in its own theme. On a figure of
+yours, ``layout="constrained"`` gives all plots the room that their labels need. Without a layout
+engine, each plot keeps its labels in its own part of the grid.
 """
 
 from tonframes.plots.activity import plot_activity

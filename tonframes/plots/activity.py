@@ -9,19 +9,23 @@ import numpy as np
 from tonframes.analysis.activity import activity
 from tonframes.analysis.grouping import keys_of
 from tonframes.analysis.intake import paired
-from tonframes.plots import frames, labels, style
+from tonframes.plots import axes, frames, heading, labels, marks, times
+from tonframes.plots.colors import choose
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from tonframes.plots.style import Floats
+    from tonframes.plots.colors import Colors
+    from tonframes.plots.marks import Floats
 
 _BLOCK = "mc_block_seqno"
 _COUNTS = ("transactions", "messages_in", "messages_out")
+_WIDTHS = (2.4, 1.2, 1.2)  # points
+_ROW = 0.78  # height of the bars of a row
 
 
 def plot_activity(
@@ -30,6 +34,7 @@ def plot_activity(
     *,
     by: str | Sequence[str] = "hour",
     top: int = 10,
+    colors: Colors | None = None,
     address_book: object | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -43,11 +48,15 @@ def plot_activity(
         As for `activity`; or a `Blocks` in place of both. Without messages only transactions are
         drawn.
     by
-        As for `activity`. A period ("hour", "day", …; UTC) and "mc_block_seqno" are drawn as steps,
-        and gaps as 0. Other columns, such as ``["block_workchain", "block_shard"]``, are drawn as
-        bars; the groups with the most transactions come first.
+        As for `activity`. A period ("hour", "day", …; UTC) and "mc_block_seqno" are drawn as lines,
+        and gaps as 0; one period alone is drawn as bars. Other columns, such as
+        ``["block_workchain", "block_shard"]``, are drawn as bars; the groups with the most
+        transactions come first.
     top
         How many groups to draw. The others share one more row, with their sums.
+    colors
+        A mapping from "transactions", "messages in" and "messages out" to colours, or a sequence of
+        colours in this order.
     address_book
         Names for addresses in `by`: a frame of any engine.
     ax
@@ -66,61 +75,64 @@ def plot_activity(
     'c000000000000000'
     """
     keys = keys_of("plot_activity", by)
-    style.check_top(top)
+    axes.check_top(top)
+    palette = choose(colors, [labels.name(column) for column in _COUNTS], "plot_activity")
     groups = frames.to_pandas(activity(transactions, messages, by=keys, wide=True))
     groups = groups.sort_values("transactions", ascending=False, kind="stable")
     names, rows = labels.label_groups(groups, keys, top, "plot_activity", address_book)
     with_messages = paired("plot_activity", transactions, messages) is not None
-    counts = groups[list(_COUNTS if with_messages else _COUNTS[:1])]
-    period = style.period_of(keys)
-    counted = "count" if len(counts.columns) > 1 else "transactions"
-    ax = style.axes(ax)
-    if period:
-        style.set_labels(ax, title=f"Activity by {period}", x="UTC", y=counted)
-    elif keys == [_BLOCK]:
-        style.set_labels(ax, title="Activity by block", x=labels.axis(_BLOCK), y=counted)
-    else:
-        style.set_labels(ax, title="Activity", x=counted, y=", ".join(keys))
+    counts = groups[list(_COUNTS if with_messages else _COUNTS[:1])].rename(columns=labels.name)
+    counted = "number" if len(counts.columns) > 1 else "transactions"
+    period = times.period_of(keys, groups)
+    title = labels.title("Activity", ["block" if key == _BLOCK else key for key in keys])
     if groups.empty:
-        style.set_empty(ax, "no transactions")
+        ax = axes.axes(ax)
+        axes.prepare(ax)
+        axes.set_empty(ax, "no transactions")
     elif period:
-        _draw_steps(ax, counts, *style.time_intervals(groups[period], period))
-        style.format_times(ax)
-    elif keys == [_BLOCK]:
+        ax = axes.axes(ax)
+        axes.prepare(ax, x="UTC", y=counted)
+        times.format_times(ax)
+        _draw_lines(ax, counts, *times.time_intervals(groups[period], period), palette)
+    elif keys == [_BLOCK] and len(groups) > 1:
+        ax = axes.axes(ax)
+        axes.prepare(ax, x=labels.name(_BLOCK), y=counted)
+        axes.format_counts(ax.xaxis, "{x:.0f}")
         seqnos = groups[_BLOCK].to_numpy("int64")
-        edges, places = style.intervals(seqnos, seqnos + 1)
-        _draw_steps(ax, counts, np.subtract(edges, 0.5), places)
-        style.format_counts(ax.xaxis, "{x:.0f}")
+        edges, places = times.intervals(seqnos, seqnos + 1)
+        _draw_lines(ax, counts, np.subtract(edges, 0.5), places, palette)
     else:
-        style.set_rows(ax, names)
-        _draw_bars(ax, counts.groupby(rows).sum())
+        ax = axes.axes(ax, names)
+        axes.prepare(ax, x=counted, rows=names)
+        _draw_bars(ax, counts.groupby(rows).sum(), palette)
+    heading.finish(ax, title, key=bool(ax.containers) and len(counts.columns) > 1)
     return ax
 
 
-def _draw_steps(ax: Axes, counts: pd.DataFrame, edges: Floats, places: NDArray[np.int64]) -> None:
-    """Draw transactions as an area, and messages as lines in front of it."""
+def _draw_lines(
+    ax: Axes,
+    counts: pd.DataFrame,
+    edges: Floats,
+    places: NDArray[np.int64],
+    palette: Mapping[str, str],
+) -> None:
+    """Draw one line with steps for each count, that of the transactions the thickest."""
     heights = np.zeros((counts.shape[1], len(edges) - 1))
     heights[:, places] = counts.to_numpy("float64").T
-    style.draw_steps(ax, edges, {_COUNTS[0]: heights[0]}, {_COUNTS[0]: style.FILL})
-    dashes: tuple[Any, ...] = ("-", (0, (2, 1)))
-    for column, values, dash in zip(_COUNTS[1:], heights[1:], dashes, strict=False):
-        line: dict[str, Any] = {"color": style.text_color(ax), "linewidth": 1.2, "linestyle": dash}
-        ax.stairs(values, edges, baseline=None, label=labels.name(column), **line)
-    ax.set_ylim(0, None)
-    style.format_counts(ax.yaxis)
-    if len(heights) > 1:
-        style.add_legend(ax)
+    for column, values, width in zip(map(str, counts), heights, _WIDTHS, strict=False):
+        look: dict[str, Any] = {"color": palette[column], "linewidth": width}
+        ax.stairs(values, edges, baseline=None, label=column, **look)
+    ax.set(xlim=(edges[0], edges[-1]), ylim=(0, 1.08 * heights.max()))
+    axes.format_counts(ax.yaxis)
+    marks.name_ends(ax, dict(zip(map(str, counts), heights[:, -1], strict=True)), palette)
 
 
-def _draw_bars(ax: Axes, counts: pd.DataFrame) -> None:
+def _draw_bars(ax: Axes, counts: pd.DataFrame, palette: Mapping[str, str]) -> None:
     """Draw one bar for each count, one below the other."""
-    height = 0.78 / counts.shape[1]
-    first = np.arange(len(counts)) - 0.39 + height / 2
-    fills = (style.FILL, style.FILLS[3], style.FILLS[4])
-    bars = zip(_COUNTS, counts.to_numpy("float64").T, fills, strict=False)
-    for place, (column, widths, fill) in enumerate(bars):
-        look = {**style.outline(ax), **fill}
-        ax.barh(first + place * height, widths, height, label=labels.name(column), **look)
-    style.format_counts(ax.xaxis)
-    if counts.shape[1] > 1:
-        style.add_legend(ax)
+    height = _ROW / counts.shape[1]
+    first = np.arange(len(counts)) - _ROW / 2 + height / 2
+    for place, column in enumerate(map(str, counts)):
+        look: dict[str, Any] = {"color": palette[column], "linewidth": 0}
+        widths = counts[column].to_numpy("float64")
+        ax.barh(first + place * height, widths, 0.9 * height, label=column, **look)
+    axes.format_counts(ax.xaxis)

@@ -15,7 +15,8 @@ from tonframes.analysis.failures import (
     failure_summary,
 )
 from tonframes.analysis.grouping import keys_of
-from tonframes.plots import frames, labels, style
+from tonframes.plots import axes, frames, heading, labels, marks, times
+from tonframes.plots.colors import choose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from tonframes.plots.style import Floats
+    from tonframes.plots.colors import Colors
+    from tonframes.plots.marks import Floats
 
 _UNKNOWN = "unknown"
-_FILLS = dict(
-    zip((COMPUTE, ACTION, SKIPPED, COMMITTED, IGNORED, _UNKNOWN), style.FILLS, strict=False)
-)
+_PHASES = (COMPUTE, ACTION, SKIPPED, COMMITTED, IGNORED, _UNKNOWN)
 
 
 def plot_failures(
@@ -38,6 +38,7 @@ def plot_failures(
     *,
     by: str | Sequence[str] = ("phase", "code"),
     top: int = 12,
+    colors: Colors | None = None,
     address_book: object | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -51,12 +52,16 @@ def plot_failures(
         As for `failure_summary`; or a `Blocks` in place of both. Messages are only needed if `by`
         names the operation or a column of theirs.
     by
-        As for `failure_summary`. A period ("hour", "day", …; UTC) is drawn as steps over time.
+        As for `failure_summary`. A period ("hour", "day", …; UTC) is drawn as steps over time;
+        one period alone is a bar.
         Other columns are drawn as bars; the groups with the most failures come first. A code
         has a bar for each of its phases, since it means something else in each: 37 in the compute
         phase and 37 in the action phase are two bars.
     top
         How many groups to draw. The others share one more row, with their sum.
+    colors
+        A mapping from phases to colours, or the colours of the first phases: compute, action,
+        skipped, committed, ignored, unknown.
     address_book
         Names for addresses in `by`: a frame of any engine.
     ax
@@ -64,7 +69,7 @@ def plot_failures(
 
     Returns
     -------
-    The Axes. The fills are the phases.
+    The Axes. The colours are the phases.
 
     Examples
     --------
@@ -73,51 +78,56 @@ def plot_failures(
     >>> blocks = read_blocks(sample())
     >>> ax = plot_failures(blocks, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
-    ['no_state', '37 · not enough TON']
+    ['no state', '37 · not enough TON']
     >>> ax = plot_failures(blocks, by="operation", ax=Figure().subplots())
     >>> ax.get_yticklabels()[0].get_text()
     '0x5a17c0de'
     """
     keys = keys_of("plot_failures", by)
-    style.check_top(top)
-    # The phase is always needed, for the fills.
+    axes.check_top(top)
+    palette = choose(colors, _PHASES, "plot_failures")
+    # The phase is always needed, for the colours.
     groups = frames.to_pandas(
         failure_summary(transactions, messages, by=[*keys, "phase"], wide=True)
     )
     if "code" in keys:
-        keys = [key for key in keys if key != "phase"]  # the fill shows it
+        keys = [key for key in keys if key != "phase"]  # the colour shows it
         groups["code"] = _named_codes(groups)
         firsts, rows = _ranked(groups, [*keys, "phase"])
     else:
         firsts, rows = _ranked(groups, keys)
     names, row_of = labels.label_groups(firsts, keys, top, "plot_failures", address_book)
-    period = style.period_of(keys)
-    ax = style.axes(ax)
-    count = labels.axis("failures")
-    if period:
-        style.set_labels(ax, title=f"Failed transactions by {period}", x="UTC", y=count)
-    else:
-        style.set_labels(ax, title="Failed transactions", x=count, y=", ".join(keys))
+    period = times.period_of(keys, firsts)
+    title = labels.title(
+        "Failed transactions", ["reason" if key == "code" else key for key in keys]
+    )
     if groups.empty:
-        style.set_empty(ax, "no failures")
-        return ax
-    if period:
-        edges, places = style.time_intervals(groups[period], period)
-        style.draw_steps(ax, edges, _phases(groups, places, len(edges) - 1), _FILLS)
-        style.format_times(ax)
-        style.format_counts(ax.yaxis)
+        ax = axes.axes(ax)
+        axes.prepare(ax)
+        axes.set_empty(ax, "no failures")
+    elif period:
+        ax = axes.axes(ax)
+        axes.prepare(ax, x="UTC", y="failures")
+        edges, places = times.time_intervals(groups[period], period)
+        times.format_times(ax)
+        marks.draw_steps(ax, edges, _phases(groups, places, len(edges) - 1), palette)
+        axes.format_counts(ax.yaxis)
     else:
-        style.set_rows(ax, names)
-        style.draw_bars(ax, _phases(groups, row_of[rows], len(names)), _FILLS)
-        style.format_counts(ax.xaxis)
-    style.add_legend(ax, "phase")
+        ax = axes.axes(ax, names)
+        axes.prepare(ax, x="failures", rows=names)
+        parts = _phases(groups, row_of[rows], len(names))
+        marks.draw_bars(ax, parts, palette, labels.count)
+        axes.format_counts(ax.xaxis)
+    heading.finish(ax, title, key=bool(ax.containers))
     return ax
 
 
 def _named_codes(groups: pd.DataFrame) -> list[str]:
     """Return each code with its name, or the name alone where there is no code."""
     pairs = zip(groups["code"], groups["name"], strict=True)
-    return [" · ".join(str(part) for part in pair if pd.notna(part)) for pair in pairs]
+    return [
+        " · ".join(labels.words(str(part)) for part in pair if pd.notna(part)) for pair in pairs
+    ]
 
 
 def _ranked(groups: pd.DataFrame, keys: list[str]) -> tuple[pd.DataFrame, NDArray[np.int64]]:
@@ -136,7 +146,7 @@ def _phases(groups: pd.DataFrame, places: NDArray[np.int64], count: int) -> dict
     """Return the failures of each phase by place."""
     phases = groups["phase"].fillna(_UNKNOWN)
     parts = {}
-    for phase in _FILLS:
+    for phase in _PHASES:
         counts = groups["failures"].where(phases == phase, 0).groupby(places).sum()
         if counts.any():
             parts[phase] = counts.reindex(range(count), fill_value=0).to_numpy("float64")

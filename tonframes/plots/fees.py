@@ -8,7 +8,8 @@ import numpy as np
 
 from tonframes.analysis.fees import fee_summary
 from tonframes.analysis.grouping import keys_of
-from tonframes.plots import frames, labels, style
+from tonframes.plots import amounts, axes, frames, heading, labels, marks, times
+from tonframes.plots.colors import choose
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from tonframes.plots.style import Floats
+    from tonframes.plots.amounts import Unit
+    from tonframes.plots.colors import Colors
+    from tonframes.plots.marks import Floats
 
-#: The parts of the cost, in the order of the stack. The common ones come first: they have plain
-#: fills, and the rare ones hatched fills.
+#: The parts of the cost, in the order of the stack.
 _PARTS = (
     "gas",
     "storage",
@@ -32,7 +34,6 @@ _PARTS = (
     "unknown",
     "residual",
 )
-_FILLS = dict(zip(map(labels.name, _PARTS), style.FILLS, strict=True))
 
 
 def plot_fees(
@@ -41,12 +42,15 @@ def plot_fees(
     *,
     by: str | Sequence[str] | None = None,
     top: int = 10,
+    unit: str = "TON",
+    prices: object | None = None,
+    colors: Colors | None = None,
     address_book: object | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Plot what transactions cost, divided into the parts of the cost.
 
-    The amounts are those of `fee_summary`, drawn in TON.
+    The amounts are those of `fee_summary`.
 
     Parameters
     ----------
@@ -55,10 +59,18 @@ def plot_fees(
         `Blocks` in place of both.
     by
         As for `fee_summary`. A period ("hour", "day", …; UTC) is drawn as steps over time, and gaps
-        as 0. Other columns are drawn as bars; the groups with the highest cost come first. None
-        draws a bar for each part of the cost.
+        as 0; one period alone is a bar. Other columns are drawn as bars; the groups with the
+        highest cost come first. None draws a bar for each part of the cost.
     top
         How many groups to draw. The others share one more row, with their sum.
+    unit
+        What the amounts are drawn in: "TON", "nanoton", or the currency of `prices`, such as "USD".
+    prices
+        The price of 1 TON in this currency, as for `fee_summary`. A currency needs them.
+    colors
+        A mapping from parts of the cost to colours, or the colours of the first parts. The parts
+        are gas, storage, action, import, forwarding, bounce, due, unknown and residual, in this
+        order.
     address_book
         Names for addresses in `by`: a frame of any engine.
     ax
@@ -75,43 +87,51 @@ def plot_fees(
     >>> from tonframes import read_blocks, sample
     >>> ax = plot_fees(read_blocks(sample()), by="operation", top=5, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
-    ['external', 'jetton_transfer']
+    ['external', 'jetton transfer']
     """
     keys = keys_of("plot_fees", by or ())
-    style.check_top(top)
-    groups = frames.to_pandas(fee_summary(transactions, messages, by=keys, wide=True))
+    axes.check_top(top)
+    drawn = amounts.unit_of("plot_fees", unit, prices)
+    palette = choose(colors, [labels.name(part) for part in _PARTS], "plot_fees")
+    groups = frames.to_pandas(
+        fee_summary(transactions, messages, by=keys, wide=True, **drawn.options)
+    )
     names, rows = labels.label_groups(groups, keys, top, "plot_fees", address_book)
-    period = style.period_of(keys)
-    ax = style.axes(ax)
-    cost = labels.axis("cost")
-    if period:
-        style.set_labels(ax, title=f"Cost of transactions by {period}", x="UTC", y=cost)
-    else:
-        style.set_labels(ax, title="Cost of transactions", x=cost, y=", ".join(keys))
+    period = times.period_of(keys, groups)
+    title = labels.title("Cost of transactions", keys)
     if not groups.cost.any():
-        style.set_empty(ax, "no transactions" if groups.empty else "no fees")
+        ax = axes.axes(ax)
+        axes.prepare(ax)
+        axes.set_empty(ax, "no transactions" if groups.empty else "no fees")
     elif period:
-        edges, places = style.time_intervals(groups[period], period)
-        style.draw_steps(ax, edges, _parts(groups, places, len(edges) - 1), _FILLS)
-        style.format_times(ax)
-        style.add_legend(ax)
+        ax = axes.axes(ax)
+        axes.prepare(ax, x="UTC", y=drawn.axis("cost"))
+        edges, places = times.time_intervals(groups[period], period)
+        times.format_times(ax)
+        marks.draw_steps(ax, edges, _parts(groups, places, len(edges) - 1, drawn), palette)
     elif keys:
-        style.set_rows(ax, names)
-        style.draw_bars(ax, _parts(groups, rows, len(names)), _FILLS)
-        style.add_legend(ax)
+        ax = axes.axes(ax, names)
+        axes.prepare(ax, x=drawn.axis("cost"), rows=names)
+        marks.draw_bars(ax, _parts(groups, rows, len(names), drawn), palette)
     else:
-        parts = {name: part[0] for name, part in _parts(groups, rows, 1).items()}
+        parts = {name: part[0] for name, part in _parts(groups, rows, 1, drawn).items()}
         parts = dict(sorted(parts.items(), key=lambda item: -item[1]))
-        style.set_rows(ax, list(parts))
-        style.draw_bars(ax, {"cost": np.array(list(parts.values()))}, {"cost": style.FILL})
+        ax = axes.axes(ax, list(parts))
+        axes.prepare(ax, x=drawn.axis("cost"), rows=list(parts))
+        bars = zip(parts, np.diag(list(parts.values())), strict=True)
+        marks.draw_bars(ax, dict(bars), palette)
+    heading.finish(ax, title, key=bool(keys) and bool(ax.containers))
     return ax
 
 
-def _parts(groups: pd.DataFrame, places: NDArray[np.int64], count: int) -> dict[str, Floats]:
-    """Return each part of the cost by place, in TON. The sums are made in nanoton."""
+def _parts(
+    groups: pd.DataFrame, places: NDArray[np.int64], count: int, unit: Unit
+) -> dict[str, Floats]:
+    """Return each part of the cost by place. The sums of TON are made in nanoton."""
     parts = {}
     for column in _PARTS:
-        sums = groups[column].groupby(places).sum().reindex(range(count), fill_value=0)
+        sums = groups[unit.column(column)].groupby(places).sum()
+        sums = sums.reindex(range(count), fill_value=0)
         if sums.any():
-            parts[labels.name(column)] = labels.in_ton(sums)
+            parts[labels.name(column)] = unit.values(sums)
     return parts

@@ -8,28 +8,34 @@ import numpy as np
 import pandas as pd
 
 from tonframes.analysis.activity import flows
-from tonframes.plots import frames, labels, style
+from tonframes.plots import amounts, axes, frames, heading, labels, layout
+from tonframes.plots.colors import MIDDLE, luminance, ramp, sequence
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
 
-    from tonframes.plots.style import Floats
+    from tonframes.plots.marks import Floats
 
-_PLAIN_FILLS = 5  # the first fills of the style, from dark to light
-_DARK = 0.6  # values above this part of the colour scale have a fill on which white is readable
+_WRITTEN = 8  # cells with a number, those with the highest values
+_READABLE = 5.0  # points: smaller numbers are not written
 
 
 def plot_flows(
     messages: object,
     *,
     top: int = 10,
+    unit: str = "TON",
+    prices: object | None = None,
+    colors: Sequence[str] | None = None,
     address_book: object | None = None,
     ax: Axes | None = None,
 ) -> Axes:
     """Plot how much accounts send to each other, as a matrix of senders and receivers.
 
-    The amounts are those of `flows`, drawn in TON. `plot_trace` draws the messages of one trace.
+    The amounts are those of `flows`. `plot_trace` draws the messages of one trace.
 
     Parameters
     ----------
@@ -38,6 +44,12 @@ def plot_flows(
     top
         How many senders and how many receivers to draw, those with the highest values. The others
         share one more row and one more column, with their sums.
+    unit
+        What the amounts are drawn in: "TON", "nanoton", or the currency of `prices`, such as "USD".
+    prices
+        The price of 1 TON in this currency, as for `flows`. A currency needs them.
+    colors
+        The colours from the lowest to the highest value.
     address_book
         Names for the addresses: a frame of any engine.
     ax
@@ -46,8 +58,9 @@ def plot_flows(
     Returns
     -------
     The Axes. Each row is a sender, and each column a receiver. A cell is the value that the sender
-    sent to the receiver, without bounced messages; the higher it is, the darker the fill. The
-    colour scale is logarithmic.
+    sent to the receiver, without bounced messages; the higher it is, the more its colour differs
+    from the background. The colour scale is logarithmic. The highest values are written into their
+    cells.
 
     Examples
     --------
@@ -57,24 +70,32 @@ def plot_flows(
     >>> [label.get_text() for label in ax.get_yticklabels()]
     ['0:4CDB…C11E', '0:2048…4A2A', '0:3B4F…6524', '454 others']
     """
-    style.check_top(top)
-    pairs = frames.to_pandas(flows(messages, wide=True))
+    axes.check_top(top)
+    drawn = amounts.unit_of("plot_flows", unit, prices)
+    chosen = None if colors is None else sequence(colors, "plot_flows")
+    pairs = frames.to_pandas(flows(messages, wide=True, **drawn.options))
     # Python integers: the sum over many pairs may be more than int64 holds.
-    values = pd.Series([int(value) for value in pairs["value"]], dtype=object)
+    values = pairs[drawn.column("value")]
+    if prices is None:
+        values = pd.Series([int(value) for value in values], dtype=object)
     senders, rows = _side(pairs["source"], values, top, address_book)
     receivers, columns = _side(pairs["destination"], values, top, address_book)
     matrix = np.zeros((len(senders), len(receivers)))
     sums = values.groupby([rows, columns]).sum()
-    matrix[tuple(np.array(sums.index.to_list(), int).reshape(-1, 2).T)] = labels.in_ton(sums)
-    ax = style.axes(ax)
-    title = f"Value sent between accounts ({labels.unit('value')})"
-    style.set_labels(ax, title=title, x="to", y="from")
-    if not matrix.any():
-        style.set_empty(ax, "no messages" if pairs.empty else "no value")
-        return ax
-    _draw_matrix(ax, matrix)
-    style.set_rows(ax, senders)
-    ax.set_xticks(range(len(receivers)), receivers, rotation=45, ha="right", **style.PLAIN)
+    matrix[tuple(np.array(sums.index.to_list(), int).reshape(-1, 2).T)] = drawn.values(sums)
+    ax = axes.axes(ax, senders)
+    title = f"Value sent, in {drawn.name}"
+    if matrix.any():
+        axes.prepare(ax, x="to", y="from", rows=senders)
+        _draw_matrix(ax, matrix, chosen or ramp(ax))
+        size = axes.font(ax)
+        turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
+        ax.set_xticks(range(len(receivers)), receivers, fontsize=size, **turned, **axes.PLAIN)
+        ax.tick_params(length=0)
+    else:
+        axes.prepare(ax)
+        axes.set_empty(ax, "no messages" if pairs.empty else "no value")
+    heading.finish(ax, title)
     return ax
 
 
@@ -87,19 +108,28 @@ def _side(
     names, places = labels.label_groups(
         groups, [str(accounts.name)], top, "plot_flows", address_book
     )
-    return names, places[totals.index.get_indexer(pd.Index(accounts))]
+    return labels.first_lines(names), places[totals.index.get_indexer(pd.Index(accounts))]
 
 
-def _draw_matrix(ax: Axes, matrix: Floats) -> None:
+def _draw_matrix(ax: Axes, matrix: Floats, shades: Sequence[str]) -> None:
+    """Draw a shaded cell for each value, and write the highest values."""
     from matplotlib import colors  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
-    ramp = [fill["facecolor"] for fill in reversed(style.FILLS[:_PLAIN_FILLS])]
     norm = colors.LogNorm(matrix[matrix > 0].min(), matrix.max())
-    cmap = colors.LinearSegmentedColormap.from_list("value", ramp)
+    cmap = colors.LinearSegmentedColormap.from_list("value", list(shades))
     edges = [np.arange(count + 1) - 0.5 for count in reversed(matrix.shape)]
-    ax.pcolormesh(*edges, np.ma.masked_equal(matrix, 0), norm=norm, cmap=cmap, **style.outline(ax))
-    for row, column in np.argwhere(matrix > 0):
-        value = matrix[row, column]
-        color = "white" if norm(value) > _DARK else "black"
-        place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": "x-small"}
-        ax.text(column, row, labels.short(value), color=color, **place)
+    ax.pcolormesh(*edges, np.ma.masked_equal(matrix, 0), norm=norm, cmap=cmap, linewidth=0)
+    ax.set_xlim(-0.5, matrix.shape[1] - 0.5)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    highest = np.sort(matrix, axis=None)[-_WRITTEN:][0]
+    cells = np.argwhere((matrix > 0) & (matrix >= highest))
+    texts = [labels.short(matrix[row, column]).replace(" ", "\n") for row, column in cells]
+    widest = max(layout.width_of(text, 1) for text in texts)
+    size = min(axes.small(ax), 0.9 * axes.width(ax) / matrix.shape[1] / widest)
+    if size < _READABLE:
+        return
+    for (row, column), text in zip(cells, texts, strict=True):
+        place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
+        dark = luminance(cmap(norm(matrix[row, column]))) < MIDDLE
+        ax.text(column, row, text, color="white" if dark else "black", **place)

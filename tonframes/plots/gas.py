@@ -10,7 +10,8 @@ import pandas as pd
 from tonframes.analysis.gas import gas_summary
 from tonframes.analysis.grouping import keys_of
 from tonframes.network.prices import GAS_LIMIT
-from tonframes.plots import frames, labels, style
+from tonframes.plots import axes, frames, heading, labels, marks, times
+from tonframes.plots.colors import MAIN, ink, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 _PER_DECADE = 12  # bins of the histogram
 _DRAWN = ("gas_median", "gas_p95", "gas_max")
-_BOX = "median to 95 %"
+_HEADROOM = 6  # times the highest bar, for the name of the limit
+_MEDIAN, _BOX, _MOST = "median", "to 95th percentile", "maximum"
 
 
 def plot_gas(
@@ -28,6 +30,7 @@ def plot_gas(
     *,
     by: str | Sequence[str] | None = None,
     top: int = 10,
+    colors: Sequence[str] | None = None,
     address_book: object | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -44,9 +47,12 @@ def plot_gas(
         As for `gas_summary`; account_state_code_hash_before groups by contract, with the names of
         `code_name`. Each group has a box from the median to the 95th percentile, and a line to the
         maximum. The groups that paid the most for gas come first. A period ("hour", "day", …; UTC)
-        is drawn over time. None draws a histogram of all calls, with both axes logarithmic.
+        is drawn over time; one period alone is a group. None draws a histogram of all calls, with
+        both axes logarithmic.
     top
         How many groups to draw. The title says how many groups there are.
+    colors
+        A list with one colour, that of bars and boxes.
     address_book
         Names for addresses in `by`: a frame of any engine.
     ax
@@ -66,79 +72,100 @@ def plot_gas(
     ('gas', 'log')
     """
     keys = keys_of("plot_gas", by or ())
-    style.check_top(top)
+    axes.check_top(top)
+    color = MAIN if colors is None else sequence(colors, "plot_gas")[0]
     # Grouped by the gas itself: few rows, and the counts are the whole histogram.
     groups = gas_summary(transactions, messages, by=keys or "compute_gas_used", wide=True)
     groups = frames.to_pandas(groups)
     groups = groups[groups.gas_max > 0]
-    drawn = groups.head(top)
-    names, _ = labels.label_groups(drawn, keys, top, "plot_gas", address_book)
-    period = style.period_of(keys)
-    ax = style.axes(ax)
-    title = "Gas of a call"
-    if period:
-        style.set_labels(ax, title=f"{title} by {period}", x="UTC", y="gas")
-    elif keys:
-        chosen = f": the top {len(drawn)} of {len(groups):,}" * (len(drawn) < len(groups))
-        style.set_labels(ax, title=title + chosen, x="gas", y=", ".join(keys))
-    else:
-        style.set_labels(ax, title=title, x="gas", y="calls")
+    period = times.period_of(keys, groups)
+    title = labels.title("Gas" if keys else "Gas of a call", keys)
     if groups.empty:
-        style.set_empty(ax, "no calls")
+        ax = axes.axes(ax)
+        axes.prepare(ax)
+        axes.set_empty(ax, "no calls")
     elif period:
-        _draw_periods(ax, groups, period)
+        ax = axes.axes(ax)
+        axes.prepare(ax, x="UTC", y="gas")
+        _draw_periods(ax, groups, period, color)
     elif keys:
-        _draw_groups(ax, drawn, names)
+        drawn = groups.head(top)
+        names, _ = labels.label_groups(drawn, keys, top, "plot_gas", address_book)
+        chosen = f", top {len(drawn)} of {len(groups):,}" * (len(drawn) < len(groups))
+        ax = axes.axes(ax, names)
+        title += chosen
+        axes.prepare(ax, x="gas", rows=names)
+        _draw_groups(ax, drawn, color)
     else:
-        _draw_histogram(ax, groups)
+        ax = axes.axes(ax)
+        axes.prepare(ax, x="gas", y="calls")
+        _draw_histogram(ax, groups, color)
+    heading.finish(ax, title, key=bool(ax.containers) and bool(keys))
     return ax
 
 
-def _draw_histogram(ax: Axes, groups: pd.DataFrame) -> None:
+def _draw_histogram(ax: Axes, groups: pd.DataFrame, color: str) -> None:
     # Gas is an integer. One half is subtracted, so that gas equal to the upper edge of a bin counts
     # in that bin: calls that used the whole limit are drawn to the left of its line.
     gas, calls = groups.gas_max.to_numpy("float64") - 0.5, groups.calls.to_numpy("int64")
     first = np.floor(np.log10(gas.min()) * _PER_DECADE)
     last = np.ceil(np.log10(gas.max()) * _PER_DECADE)
     edges: Any = 10 ** (np.arange(first, last + 1) / _PER_DECADE)
-    ax.hist(gas, edges, weights=calls, **style.outline(ax), **style.FILL)
-    ax.set(xscale="log", yscale="log", ylim=(0.7, None))
+    heights, *_ = ax.hist(gas, edges, weights=calls, color=color, linewidth=0)
+    ax.set(
+        xscale="log", yscale="log", ylim=(0.7, _HEADROOM * max(heights)), xlim=(None, 2 * GAS_LIMIT)
+    )
+    axes.format_powers(ax.xaxis)
+    axes.format_powers(ax.yaxis)
     use = groups.limit_use_max.max()
     used = "" if pd.isna(use) else f",\nused up to {labels.short(use * 100)} %"
-    ax.axvline(GAS_LIMIT, label=f"limit {GAS_LIMIT:,}{used}", **_dashed(ax))
-    style.add_legend(ax)
+    ax.axvline(GAS_LIMIT, **_dashed(ax))
+    _name_limit(ax, f"limit {GAS_LIMIT:,}{used}")
 
 
-def _draw_groups(ax: Axes, groups: pd.DataFrame, names: list[str]) -> None:
+def _name_limit(ax: Axes, text: str) -> None:
+    """Write beside the top of the line of the limit what it is."""
+    look: dict[str, Any] = {
+        "xytext": (-4, 0),
+        "textcoords": "offset points",
+        "fontsize": axes.small(ax),
+    }
+    look |= {"ha": "right", "va": "top", "color": ink(ax)}
+    ax.annotate(text, (GAS_LIMIT, 1), xycoords=("data", "axes fraction"), **look)
+
+
+def _draw_groups(ax: Axes, groups: pd.DataFrame, color: str) -> None:
     """Draw a box from median to 95th percentile of each group, and a line to its maximum."""
     median, p95, most = (groups[name].to_numpy("int64") for name in _DRAWN)
-    rows, color = range(len(groups)), style.text_color(ax)
-    style.set_rows(ax, names)
-    ax.hlines(rows, median, most, color=color, linewidth=0.8)
-    box = {"label": _BOX, **style.outline(ax), **style.FILL}
-    ax.barh(rows, p95 - median, left=median, height=0.4, **box)
-    ax.plot(median, rows, "o", markersize=5, color=color, label="median")
-    ax.plot(most, rows, "|", markersize=11, color=color, label="maximum")
+    rows, dark = range(len(groups)), ink(ax)
+    ax.hlines(rows, median, most, color=dark, linewidth=0.8)
+    dots: dict[str, Any] = {"linestyle": "none", "color": dark}
+    ax.plot(median, rows, marker="o", markersize=5, label=_MEDIAN, zorder=3, **dots)
+    look: dict[str, Any] = {"height": 0.4, "color": color, "linewidth": 0, "zorder": 2.5}
+    ax.barh(rows, p95 - median, left=median, label=_BOX, **look)
+    ax.plot(most, rows, marker="|", markersize=10, markeredgewidth=1.2, label=_MOST, **dots)
     ax.axvline(GAS_LIMIT, label="limit", **_dashed(ax))
     ax.set(xscale="log", xlim=(max(1, median.min()) / 2, max(GAS_LIMIT, most.max()) * 2))
-    style.add_legend(ax)
+    axes.format_powers(ax.xaxis)
 
 
-def _draw_periods(ax: Axes, groups: pd.DataFrame, period: str) -> None:
+def _draw_periods(ax: Axes, groups: pd.DataFrame, period: str, color: str) -> None:
     """Draw the same as steps over time. Periods without calls stay empty."""
-    edges, places = style.time_intervals(groups[period], period)
+    edges, places = times.time_intervals(groups[period], period)
     median, p95, most = np.full((3, len(edges) - 1), np.nan)
     for heights, name in zip((median, p95, most), _DRAWN, strict=True):
         heights[places] = groups[name]
-    color = style.text_color(ax)
-    ax.stairs(p95, edges, baseline=median, fill=True, label=_BOX, **style.FILL)
-    ax.stairs(median, edges, baseline=None, color=color, linewidth=2, label="median")
-    ax.stairs(most, edges, baseline=None, color=color, linestyle=":", label="maximum")
-    ax.axhline(GAS_LIMIT, label="limit", **_dashed(ax))
+    dark = ink(ax)
+    ax.stairs(p95, edges, baseline=median, fill=True, label=_BOX, color=color, linewidth=0)
+    ax.stairs(median, edges, baseline=None, color=dark, linewidth=2, label=_MEDIAN)
+    ax.stairs(most, edges, baseline=None, color=dark, linewidth=1, label=_MOST)
+    ax.axhline(GAS_LIMIT, **_dashed(ax))
     ax.set(yscale="log", xlim=(edges[0], edges[-1]))
-    style.format_times(ax)
-    style.add_legend(ax)
+    axes.format_powers(ax.yaxis)
+    times.format_times(ax)
+    ends = {_MEDIAN: median[-1], "95 %": p95[-1], _MOST: most[-1], "limit": GAS_LIMIT}
+    marks.name_ends(ax, ends, {**dict.fromkeys(ends, dark), "95 %": color})
 
 
 def _dashed(ax: Axes) -> dict[str, Any]:
-    return {"color": style.text_color(ax), "linestyle": "--", "linewidth": 1.2}
+    return {"color": ink(ax), "linestyle": "--", "linewidth": 1}

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from tonframes.analysis import intake, names
-from tonframes.analysis.units import to_ton, unit_of
+from tonframes.analysis.operations import OPERATION
 from tonframes.inert import inert
 from tonframes.network.contracts import code_name
+from tonframes.network.opcodes import opcode_name
 from tonframes.plots.frames import to_pandas
 from tonframes.wire.schema import ADDRESS_BOOK
 
@@ -21,11 +22,19 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 #: Names that plots write in place of the name of the column.
-_NAMES = {"fwd_fees": "forwarding", "mc_block_seqno": "masterchain seqno"}
-#: Units that plots write in place of the unit of the column: amounts are drawn in TON.
-_UNITS = {"nanoton": "TON"}
+_NAMES = {
+    "fwd_fees": "forwarding",
+    "mc_block_seqno": "masterchain seqno",
+    "account_state_code_hash_before": "contract",
+    "account_state_code_hash_after": "contract",
+    "block_shard": "shard",
+    "block_workchain": "workchain",
+}
+#: Columns of words with underscores, which plots write with spaces.
+_WORDS = (OPERATION, "phase", "descr", "bounce", "skipped_reason")
 
-_WIDEST, _ADDRESS = 26, 11  # characters
+_WIDEST, _REASON, _ADDRESS = 26, 40, 11  # characters
+_WHOLE = 1000  # from here on, three significant digits are a whole number
 #: How the start of a period is written. Other moments are written to the minute.
 _PERIODS = {"day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m"}
 
@@ -41,26 +50,15 @@ def name(column: str) -> str:
     return _NAMES.get(column, column.replace("_", " "))
 
 
-def unit(column: str) -> str:
-    """Return the unit in which plots draw a column; empty for a count.
+def title(what: str, keys: Sequence[str]) -> str:
+    """Return the title of a plot that has groups.
 
     Examples
     --------
-    >>> unit("cost"), unit("failures")
-    ('TON', '')
+    >>> title("Cost of transactions", ["account", "descr"])
+    'Cost of transactions by account and descr'
     """
-    return _UNITS.get(unit_of(column), unit_of(column))
-
-
-def axis(column: str) -> str:
-    """Return the label of an axis: the name of the column, and its unit if it has one.
-
-    Examples
-    --------
-    >>> axis("cost"), axis("failures")
-    ('cost (TON)', 'failures')
-    """
-    return f"{name(column)} ({unit(column)})" if unit(column) else name(column)
+    return f"{what} by {' and '.join(map(name, keys))}" if keys else what
 
 
 def label_groups(
@@ -73,7 +71,8 @@ def label_groups(
     """Return the label of each row of a plot, and for each group the row it is drawn in.
 
     The first `top` groups have a row each. The others share the last row, unless only one group
-    is left: it gets its own row, since a row for the others would take the same room.
+    is left: it gets its own row, since a row for the others would take the same room. The hash or
+    address of something that has a name is in a second line.
     """
     shown = len(groups) if len(groups) <= top + 1 else top
     texts = _group_labels(groups.head(shown), keys, plot, address_book)
@@ -89,8 +88,24 @@ def _group_labels(
         return ["all"] * len(groups)
     addresses = [groups[key].dropna() for key in keys if key in names.COLUMNS]
     known = address_labels(set().union(*addresses), plot, address_book)
-    columns = ([_label(value, key, known) for value in groups[key]] for key in keys)
-    return [" · ".join(row) for row in zip(*columns, strict=True)]
+    columns = [[_label(value, key, known) for value in groups[key]] for key in keys]
+    if len(columns) == 1:
+        return columns[0]
+    return [" · ".join(in_one_line(text) for text in row) for row in zip(*columns, strict=True)]
+
+
+def in_one_line(text: str) -> str:
+    """Return a label without its second line."""
+    return text.partition("\n")[0]
+
+
+def first_lines(texts: Sequence[str]) -> list[str]:
+    """Return labels without their second lines, except where several would be the same."""
+    firsts = [in_one_line(text) for text in texts]
+    return [
+        first if firsts.count(first) == 1 else text.replace("\n", " · ")
+        for first, text in zip(firsts, texts, strict=True)
+    ]
 
 
 def address_labels(
@@ -111,9 +126,10 @@ def address_labels(
 
 
 def _address_label(address: str, domain: object, friendly: object) -> str:
+    short = shortened(friendly if isinstance(friendly, str) else address, _ADDRESS)
     if isinstance(domain, str) and domain.strip():
-        return shortened(domain)
-    return shortened(friendly if isinstance(friendly, str) else address, _ADDRESS)
+        return f"{shortened(domain)}\n{short}"
+    return short
 
 
 def _label(value: Any, key: str, known: Mapping[str, str]) -> str:
@@ -121,15 +137,32 @@ def _label(value: Any, key: str, known: Mapping[str, str]) -> str:
         return "none"
     if key in names.COLUMNS:
         return known[value]
-    if key in names.CODE_HASHES and (contract := code_name(value)) is not None:
-        return shortened(contract)
     if key == "opcode":
-        return f"0x{int(value):08x}"
+        return _named(opcode_name(int(value)), f"0x{int(value):08x}")
+    if _is_hash(key):
+        found = code_name(value) if key in names.CODE_HASHES else None
+        return _named(found, shortened(str(value), _ADDRESS))
     if key == "block_shard":
         return shard(int(value))
     if isinstance(value, pd.Timestamp):
         return value.tz_convert("UTC").strftime(_PERIODS.get(key, "%Y-%m-%d %H:%M"))
-    return shortened(str(value), _ADDRESS if _is_hash(key) else _WIDEST)
+    text = words(str(value)) if key in _WORDS else str(value)
+    return shortened(text, _REASON if key == "code" else _WIDEST)
+
+
+def _named(found: str | None, code: str) -> str:
+    return code if found is None else f"{shortened(words(found))}\n{code}"
+
+
+def words(identifier: str) -> str:
+    """Return a name with spaces.
+
+    Examples
+    --------
+    >>> words("jetton_transfer")
+    'jetton transfer'
+    """
+    return identifier.replace("_", " ")
 
 
 def _is_hash(key: str) -> bool:
@@ -155,16 +188,15 @@ def shortened(text: str, width: int = _WIDEST) -> str:
     >>> shortened("0:12ab" + "0" * 56 + "89ef", 11)
     '0:12ab…89ef'
     """
-    plain = inert(text)
+    return cut(inert(text), width)
+
+
+def cut(plain: str, width: int) -> str:
+    """Return a text without its middle if it is too long."""
     if len(plain) <= width:
         return plain
     tail = (width - 1) * 2 // 5
     return f"{plain[: width - 1 - tail]}…{plain[-tail:]}"
-
-
-def in_ton(nanoton: Iterable[Any]) -> NDArray[np.float64]:
-    """Return amounts in TON, as floats. Call this last: sums are exact in nanoton only."""
-    return np.array([to_ton(int(amount)) for amount in nanoton], np.float64)
 
 
 def short(number: float) -> str:
@@ -173,10 +205,21 @@ def short(number: float) -> str:
     Examples
     --------
     >>> [short(number) for number in (0, 0.00012, 0.123456, 9876, 999_999, 2.5e9)]
-    ['0', '0.00012', '0.123', '9.88k', '1M', '2.5G']
+    ['0', '0.00012', '0.123', '9,880', '1 million', '2.5 billion']
     """
     rounded = float(f"{number:.3g}")
-    for scale, prefix in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+    for scale, word in ((1e9, "billion"), (1e6, "million")):
         if abs(rounded) >= scale:
-            return f"{rounded / scale:.3g}{prefix}"
-    return f"{rounded:.3g}"
+            return f"{rounded / scale:,.4g} {word}"
+    return f"{rounded:,.0f}" if abs(rounded) >= _WHOLE else f"{rounded:.3g}"
+
+
+def count(number: float) -> str:
+    """Return a whole number with all its digits.
+
+    Examples
+    --------
+    >>> count(1234567)
+    '1,234,567'
+    """
+    return f"{number:,.0f}"

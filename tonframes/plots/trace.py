@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, operations
-from tonframes.analysis.units import to_ton
 from tonframes.errors import shorten
-from tonframes.plots import frames, labels, style
+from tonframes.plots import amounts, axes, frames, heading, labels, marks
+from tonframes.plots.colors import MAIN, choose, ink
+from tonframes.plots.tree import join_ends, rows_of
 from tonframes.wire.schema import MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Mapping, Sequence
 
-    import pandas as pd
     from matplotlib.axes import Axes
+
+    from tonframes.plots.amounts import Unit
+    from tonframes.plots.colors import Colors
+    from tonframes.plots.tree import Row
 
 #: What `plot_trace` reads.
 TRACE = (
@@ -33,7 +35,6 @@ TRACE = (
     "opcode",
 )
 
-_SHOWN = ("msg_hash", "source", "destination", "value", "operation")
 _WIDEST, _THINNEST, _ALL_WIDTHS = 10.0, 0.8, 150.0  # points
 _OUTSIDE = "outside"
 
@@ -43,6 +44,9 @@ def plot_trace(
     *,
     trace_id: str,
     top: int = 10,
+    unit: str = "TON",
+    prices: object | None = None,
+    colors: Colors | None = None,
     address_book: object | None = None,
     ax: Axes | None = None,
 ) -> Axes:
@@ -58,6 +62,14 @@ def plot_trace(
     top
         How many messages to draw, those with the highest values, with all messages that caused
         them. The others share a row below the message that caused them, with their sum.
+    unit
+        What the values are written in: "TON", "nanoton", or the currency of `prices`, such as
+        "USD".
+    prices
+        The price of 1 TON in this currency, as for `with_price`. A currency needs them.
+    colors
+        A mapping from operations to the colours of their lines, or the colours of the first
+        operations. None draws all lines in one colour.
     address_book
         Names for the addresses: a frame of any engine.
     ax
@@ -65,10 +77,9 @@ def plot_trace(
 
     Returns
     -------
-    The Axes. Each row is a message, with the account that received it and the operation
-    (`with_operation`). A line comes from the row
-    of the message that caused it, which is above and to the left. The higher the value, the
-    thicker the line; at the right is the value in TON.
+    The Axes. Each row is a message: its operation (`with_operation`), and below it the account that
+    received it. A line comes from the row of the message that caused it, which is above and to the
+    left. The higher the value, the thicker the line; at the right is the value.
 
     Raises
     ------
@@ -84,7 +95,8 @@ def plot_trace(
     >>> len(ax.get_yticklabels())
     9
     """
-    style.check_top(top)
+    axes.check_top(top)
+    drawn = amounts.unit_of("plot_trace", unit, prices)
     if not isinstance(trace_id, str):
         raise TypeError(f"plot_trace needs a trace_id, a str, not {shorten(trace_id)}")
     needs = dict.fromkeys([*TRACE, *operations.read_of(messages, "plot_trace")])
@@ -96,20 +108,22 @@ def plot_trace(
     rows = rows_of(join_ends(frame), top)
     accounts = {row.account for row in rows if row.account}
     known = labels.address_labels(accounts, "plot_trace", address_book)
-    ax = style.axes(ax)
-    title = f"Trace {labels.shortened(trace_id, 11)}"
-    style.set_labels(ax, title=title, x="messages after the first", y="account · operation")
-    _draw_tree(ax, rows)
-    style.set_rows(ax, [_label(row, known) for row in rows])
-    values = ["" if row.value is None else labels.short(to_ton(row.value)) for row in rows]
-    right: Any = ax.secondary_yaxis("right")
-    style.set_rows(right, values)
-    right.tick_params(labelcolor=style.text_color(ax))
-    right.set_ylabel(labels.axis("value"), color=style.text_color(ax))
+    found = list(dict.fromkeys(row.operation for row in rows if row.operation is not None))
+    palette = choose(colors, found, "plot_trace")
+    names = [_label(row, known) for row in rows]
+    ax = axes.axes(ax, names)
+    title = f"Trace {labels.shortened(trace_id, 11)}: value of its messages in {drawn.name}"
+    axes.prepare(ax, rows=names)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    ax.set_xticks([])
+    _draw_tree(ax, rows, dict.fromkeys(found, MAIN) if colors is None else palette)
+    _write_values(ax, rows, drawn)
+    heading.finish(ax, title)
     return ax
 
 
-def _draw_tree(ax: Axes, rows: Sequence[Row]) -> None:
+def _draw_tree(ax: Axes, rows: Sequence[Row], colors: Mapping[str, str]) -> None:
     """Draw a point for each row, and a curve to it from its parent."""
     from matplotlib import patches, path  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
@@ -120,132 +134,30 @@ def _draw_tree(ax: Axes, rows: Sequence[Row]) -> None:
         start = rows[row.parent].depth, row.parent
         curve = path.Path([start, (start[0], place), (row.depth, place)], [1, 3, 3])
         width = max(_THINNEST, scale * (row.value or 0))
-        color = style.FILL["facecolor"]
+        color = colors.get(row.operation or "", MAIN)
         ax.add_patch(patches.PathPatch(curve, fill=False, edgecolor=color, linewidth=width))
     depths = [row.depth for row in rows]
-    ax.plot(depths, range(len(rows)), "o", markersize=5, color=style.text_color(ax))
-    ax.set_xlim(-0.3, max(depths) + 0.3)
-    style.format_counts(ax.xaxis)
+    ax.plot(depths, range(len(rows)), "o", markersize=5, color=ink(ax))
 
 
-def _label(row: Row, known: dict[str, str]) -> str:
+def _write_values(ax: Axes, rows: Sequence[Row], unit: Unit) -> None:
+    """Write the values one below the other, at the right."""
+    values = {place: row.value for place, row in enumerate(rows) if row.value is not None}
+    texts = [labels.short(value) for value in unit.values(values.values())]
+    deepest = max(row.depth for row in rows)
+    ax.set_xlim(-0.2, deepest + 0.2 + marks.room(ax, texts, deepest + 0.4))
+    look: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": axes.small(ax)}
+    for place, text in zip(values, texts, strict=True):
+        ax.annotate(text, (1, place), xycoords=("axes fraction", "data"), color=ink(ax), **look)
+
+
+def _label(row: Row, known: Mapping[str, str]) -> str:
     if row.others:
         return f"{row.others:,} others"
     if row.account is None:
         return _OUTSIDE
     account = known[row.account]
-    return account if row.operation is None else f"{account} · {labels.shortened(row.operation)}"
-
-
-@dataclass(frozen=True, slots=True)
-class Message:
-    """A message, and the transactions that sent and received it; None if they are unknown."""
-
-    msg_hash: str
-    source: str | None
-    destination: str | None
-    value: int | None
-    operation: str
-    sent_by: str | None
-    received_by: str | None
-
-    @property
-    def cause(self) -> str | None:
-        """The transaction that sent it, or else its sender; None if it came from outside."""
-        return self.sent_by or self.source
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """A row of the plot: the account that received a message, or the number of `others`.
-
-    `parent` is the row of the message that caused this one. A row without a message is an account
-    that sent messages.
-    """
-
-    account: str | None
-    value: int | None
-    depth: int = 0
-    parent: int | None = None
-    operation: str | None = None
-    others: int = 0
-
-
-def join_ends(frame: pd.DataFrame) -> list[Message]:
-    """Return each message once, with the transactions at both of its ends."""
-    ends: dict[tuple[str, str], str] = {}
-    for msg_hash, direction, transaction in zip(
-        frame["msg_hash"], frame["direction"], frame["tx_hash"], strict=True
-    ):
-        ends[msg_hash, direction] = transaction
-    once = frame.drop_duplicates("msg_hash").astype(object)
-    columns: list[Any] = [once[name].where(once[name].notna(), None) for name in _SHOWN]
-    return [
-        Message(
-            *(name, source, destination, value, operation),
-            sent_by=ends.get((name, "out")),
-            received_by=ends.get((name, "in")),
-        )
-        for name, source, destination, value, operation in zip(*columns, strict=True)
-    ]
-
-
-def rows_of(messages: Iterable[Message], top: int) -> list[Row]:
-    """Return the rows of a tree: each message below the one that caused it.
-
-    Parameters
-    ----------
-    messages
-        The messages of one trace.
-    top
-        How many messages to draw, those with the highest values, with all that caused them. The
-        other messages of a transaction share a row, and what they caused is not drawn.
-    """
-    messages = sorted(messages, key=lambda message: -(message.value or 0))
-    drawn = _with_causes(messages, top)
-    below = defaultdict[str | None, list[Message]](list)
-    for message in messages:
-        below[message.cause].append(message)
-    known = {message.received_by for message in messages}
-    senders = {m.cause: m.source for m in messages if m.cause and m.cause not in known}
-    # The rows to come, the next one last, each with the transaction or sender that it stands for.
-    stack: list[tuple[Row, str | None]]
-    stack = [(Row(account, None), cause) for cause, account in reversed(senders.items())]
-    stack += _children(below.pop(None, []), drawn, 0, None)
-    rows: list[Row] = []
-    while stack:
-        row, cause = stack.pop()
-        rows.append(row)
-        stack += _children(below.pop(cause, []), drawn, row.depth + 1, len(rows) - 1)
-    return rows
-
-
-def _with_causes(messages: list[Message], top: int) -> set[Message]:
-    """Return the first `top` messages, and all messages that caused them."""
-    received = {message.received_by: message for message in messages if message.received_by}
-    drawn: set[Message] = set()
-    for message in messages[:top]:
-        link: Message | None = message
-        while link and link not in drawn:
-            drawn.add(link)
-            link = received.get(link.sent_by or "")
-    return drawn
-
-
-def _children(
-    messages: list[Message], drawn: set[Message], depth: int, parent: int | None
-) -> list[tuple[Row, str | None]]:
-    """Return the rows of the messages that one transaction sent, the last row first."""
-    others = [message for message in messages if message not in drawn]
-    if len(others) == 1:  # a row for the others would take the same room
-        others = []
-    shown = [message for message in messages if message not in others]
-    rows: list[tuple[Row, str | None]]
-    rows = [
-        (Row(m.destination, m.value, depth, parent, m.operation), m.received_by or "")
-        for m in reversed(shown)
-    ]
-    if not others:
-        return rows
-    total = sum(message.value or 0 for message in others)
-    return [(Row(None, total, depth, parent, others=len(others)), ""), *rows]
+    if row.operation is None:
+        return account
+    operation = labels.shortened(labels.words(row.operation))
+    return f"{operation}\n{labels.in_one_line(account)}"

@@ -1,27 +1,12 @@
-"""Fills, intervals of time, and where stacked parts start."""
-
-from itertools import pairwise
+"""Intervals of time."""
 
 import numpy as np
 import pandas as pd
 import pytest
-from drawn import luminance
 from matplotlib import dates
 
-from tonframes.plots import style
-
-
-def test_fills_differ_in_greyscale_and_show_on_white_and_black():
-    fills = [fill["facecolor"] for fill in style.FILLS]
-    plain = [fill["facecolor"] for fill in style.FILLS if "hatch" not in fill]
-    lightness = [116 * luminance(fill) ** (1 / 3) - 16 for fill in plain]
-    assert all(after - before >= 13 for before, after in pairwise(lightness))
-    hatches = [fill["hatch"] for fill in style.FILLS if "hatch" in fill]
-    assert len(set(hatches)) == len(hatches) == len(fills) - len(plain)
-    for fill in (style.FILL["facecolor"], fills[-1]):
-        light = luminance(fill) + 0.05
-        assert 1.05 / light >= 3
-        assert light / 0.05 >= 3
+from tonframes.analysis.periods import PERIODS
+from tonframes.plots import times
 
 
 def moments(*texts):
@@ -38,20 +23,27 @@ def moments(*texts):
     ],
 )
 def test_periods_end_where_the_next_one_starts(period, starts, edges, places):
-    found, where = style.time_intervals(moments(*starts), period)
+    found, where = times.time_intervals(moments(*starts), period)
     expected = sorted([*moments(*starts), *moments(*edges)])
     assert found.tolist() == [dates.date2num(edge) for edge in expected]
     assert where.tolist() == places
 
 
-@pytest.mark.parametrize("period", style.PERIODS)
+@pytest.mark.parametrize("period", PERIODS)
 def test_every_period_of_the_analysis_has_a_length(period):
-    edges, _ = style.time_intervals(moments("2026-06-01"), period)
+    edges, _ = times.time_intervals(moments("2026-06-01"), period)
     assert len(edges) == 2
 
 
 def test_intervals_keep_their_order_and_leave_gaps():
     starts = np.array([7, 1, 2])
-    edges, places = style.intervals(starts, starts + 1)
+    edges, places = times.intervals(starts, starts + 1)
     assert edges.tolist() == [1, 2, 3, 7, 8]
     assert places.tolist() == [3, 0, 1]
+
+
+def test_one_period_alone_is_not_drawn_over_time():
+    two = pd.DataFrame({"day": moments("2026-06-01", "2026-06-02")})
+    assert times.period_of(["day"], two) == "day"
+    assert times.period_of(["day"], two.head(1)) is None
+    assert times.period_of(["day", "account"], two) is None

@@ -1,0 +1,20 @@
+"""Names at the ends of lines."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tonframes.plots.marks import moved_apart
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=9), st.floats(0.01, 0.5))
+def test_names_are_moved_apart_in_order_and_stay_inside(places, step):
+    found = moved_apart(np.array(sorted(places)), step)
+    least = min(step, 1 / max(len(places) - 1, 1))
+    assert (np.diff(found) >= least - 1e-9).all()
+    assert found.min() >= -1e-9
+    assert found.max() <= 1 + 1e-9
+
+
+def test_names_that_do_not_overlap_stay_where_they_are():
+    assert moved_apart(np.array([0.1, 0.5, 0.9]), 0.2).tolist() == [0.1, 0.5, 0.9]

@@ -1,0 +1,172 @@
+"""Axes: those to draw on, with a title, two spines, few ticks, and rows with names."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tonframes.errors import shorten
+from tonframes.inert import inert
+from tonframes.plots import labels, layout
+from tonframes.plots.colors import ink
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+
+#: Properties of all text that may come from the chain: a dollar sign does not start a formula.
+PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
+
+_ROWS = 3  # a plot with fewer rows leaves room for this many, so that its bars do not get thick
+_TALLEST = 40.0  # inches
+_ABOVE_AND_BELOW = 80.0  # points, for title, key and ticks
+_MARGINS = 30.0  # points beside the Axes, other than names
+_TWO_LINES = 15.0  # points: lower rows have one line of text
+_SHORTEST = 13  # characters that the longest name keeps
+_SMALL = 0.9  # size of small text, in sizes of the labels of ticks
+_HEADROOM = 1.7  # inches, for title, key and ticks
+_TICKS = 4  # intervals between ticks, at most
+_SMALLEST = 3.0  # points
+_LINE = 1.25  # height of a line of text, in font sizes
+
+
+def axes(ax: Axes | None, names: Sequence[str] = ()) -> Axes:
+    """Return the Axes of the user, or those of a new figure if there are none.
+
+    A new figure is as high as the rows of these names need.
+    """
+    import matplotlib.axes  # noqa: PLC0415 - importing tonframes does not import matplotlib
+    import matplotlib.pyplot as plt  # noqa: PLC0415 - the same
+
+    from tonframes.plots.figure import ThemedFigure  # noqa: PLC0415 - the same
+
+    if ax is not None:
+        if not isinstance(ax, matplotlib.axes.Axes):
+            raise TypeError(f"ax must be matplotlib Axes or None, not {shorten(ax)}")
+        return ax
+    figure = plt.figure(FigureClass=ThemedFigure, layout="constrained")
+    if names:
+        row = 0.34 if any("\n" in name for name in names) else 0.28
+        height = min(_TALLEST, _HEADROOM + row * max(len(names), _ROWS))
+        figure.set_size_inches(figure.get_figwidth(), height)
+    new: Axes = figure.subplots()
+    if new.get_facecolor() == figure.get_facecolor():
+        new.set_facecolor("none")  # the notebook shows what is behind
+    return new
+
+
+def check_top(top: int) -> None:
+    """Raise an error unless `top` is a positive int."""
+    if isinstance(top, bool) or not isinstance(top, int):
+        raise TypeError(f"top must be an int, not {shorten(top)}")
+    if top < 1:
+        raise ValueError(f"top is the number of groups to draw: it must be at least 1, not {top}")
+
+
+def prepare(ax: Axes, *, x: str = "", y: str = "", rows: Sequence[str] = ()) -> None:
+    """Leave two spines and no grid, and set labels and the names of rows."""
+    color = ink(ax)
+    ax.grid(visible=False, which="both")
+    for side, spine in ax.spines.items():
+        spine.set_visible(side in {"left", "bottom"})
+        spine.set(color=color, linewidth=0.8)
+    ax.tick_params(
+        which="both", top=False, right=False, direction="out", color=color, labelcolor=color
+    )
+    ax.tick_params(which="minor", bottom=False, left=False)
+    ax.tick_params(which="major", bottom=True, left=True, length=3.5, width=0.8)
+    ax.set_xlabel(inert(x), **PLAIN)
+    ax.set_ylabel(inert(y), color=color, **PLAIN)
+    if rows:
+        _set_rows(ax, rows)
+
+
+def width(ax: Axes) -> float:
+    """Return about how much width the Axes have beside the names of their rows, in points."""
+    whole, _ = layout.size(ax)
+    size = font(ax)
+    names = [label.get_text() for label in ax.get_yticklabels()]
+    used = max((layout.width_of(name, size) for name in names), default=4 * size)
+    return max(whole - used - _MARGINS, 0.3 * whole)
+
+
+def _set_rows(ax: Axes, names: Sequence[str]) -> None:
+    """Set one labelled row for each group, from top to bottom.
+
+    Many rows get a smaller font, and their names are in one line. Long names get shorter, so that
+    they leave half of the width.
+    """
+    whole, height = layout.size(ax)
+    row = (height - _ABOVE_AND_BELOW) / len(names)
+    if row < _TWO_LINES:
+        names = labels.first_lines(names)
+    lines = max(name.count("\n") + 1 for name in names)
+    size = max(_SMALLEST, min(font(ax), row / lines / _LINE))
+    longest = max(_SHORTEST, int(whole / 2 / layout.width_of("x", size)))
+    names = ["\n".join(labels.cut(line, longest) for line in name.split("\n")) for name in names]
+    ax.set_yticks(range(len(names)), names, **PLAIN)
+    ax.tick_params(axis="y", which="major", length=0, labelsize=size)
+    margin = max(0.0, (_ROWS - len(names)) / 2)
+    ax.set_ylim(len(names) - 0.4 + margin, -0.6 - margin)
+
+
+def font(ax: Axes) -> float:
+    """Return the size of the labels of the y axis, in points."""
+    (tick, *_) = ax.yaxis.get_major_ticks(1)
+    return float(tick.label1.get_fontsize())
+
+
+def small(ax: Axes) -> float:
+    """Return the size of small text on these Axes, in points."""
+    return _SMALL * font(ax)
+
+
+def set_empty(ax: Axes, text: str) -> None:
+    """Write into the middle of the Axes why nothing is drawn."""
+    ax.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)
+    for spine in ax.spines.values():
+        spine.set_visible(False)
+    middle: dict[str, Any] = {"ha": "center", "va": "center", "transform": ax.transAxes}
+    ax.text(0.5, 0.5, text, color=ink(ax), **middle)
+
+
+def hide_x(ax: Axes) -> None:
+    """Hide the x axis."""
+    ax.spines["bottom"].set_visible(False)
+    ax.tick_params(axis="x", which="both", bottom=False, labelbottom=False)
+
+
+def format_amounts(axis: Axis) -> None:
+    """Write few numbers, as people do: 0.2, 1,500, 2 million."""
+    from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
+
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: labels.short(value)))
+    axis.set_major_locator(ticker.MaxNLocator(_few(axis), steps=[1, 2, 5, 10]))
+
+
+def format_counts(axis: Axis, form: str = "{x:,.0f}") -> None:
+    """Write few whole numbers."""
+    from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
+
+    axis.set_major_formatter(form)
+    steps = [1, 2, 5, 10]
+    few = ticker.MaxNLocator(_few(axis), steps=steps, integer=True, min_n_ticks=1)
+    axis.set_major_locator(few)
+
+
+def format_powers(axis: Axis) -> None:
+    """Write few powers of ten on a logarithmic axis, as numbers."""
+    from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
+
+    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: labels.short(value)))
+    axis.set_major_locator(ticker.LogLocator(numticks=_few(axis) + 1))
+    axis.set_minor_locator(ticker.NullLocator())
+
+
+def _few(axis: Any) -> int:
+    """Return how many intervals between ticks the axis has room for, from 2 to 4."""
+    ax = axis.axes
+    _, height = layout.size(ax)
+    room, one = (width(ax), 5 * font(ax)) if axis.axis_name == "x" else (height, 3 * font(ax))
+    return max(2, min(_TICKS, int(room // one)))

@@ -1,0 +1,140 @@
+"""What is drawn: stacked bars, stacked steps, and names at the ends of lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tonframes.plots import labels, layout
+from tonframes.plots.axes import PLAIN, format_amounts, small, width
+from tonframes.plots.colors import ink
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+
+    from matplotlib.axes import Axes
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+
+_GAP = 4.0  # points between a mark and its text
+
+
+def draw_bars(
+    ax: Axes,
+    parts: Mapping[str, Floats],
+    colors: Mapping[str, str],
+    text: Callable[[float], str] = labels.short,
+) -> None:
+    """Draw a stacked bar for each row, with its total at the end.
+
+    Negative parts are stacked to the left of zero.
+    """
+    for (name, widths), left in zip(parts.items(), _bases(parts.values()), strict=True):
+        (rows,) = np.nonzero(widths)
+        look: dict[str, Any] = {"color": colors[name], "linewidth": 0}
+        ax.barh(rows, widths[rows], 0.68, left[rows], label=name, **look)
+    table = np.array(list(parts.values()))
+    ends, starts = table.clip(0).sum(axis=0), table.clip(None, 0).sum(axis=0)
+    totals = [text(total) for total in table.sum(axis=0)]
+    for row, (end, total) in enumerate(zip(ends, totals, strict=True)):
+        write(ax, total, (end, row))
+    span = ends.max() - starts.min()
+    ax.set_xlim(
+        starts.min() - 0.05 * span * (starts.min() < 0), ends.max() + room(ax, totals, span)
+    )
+    format_amounts(ax.xaxis)
+
+
+def room(ax: Axes, texts: Sequence[str], span: float) -> float:
+    """Return how much the x axis must go on after `span`, so that texts fit behind its end."""
+    widest = max((layout.width_of(text, small(ax)) for text in texts), default=0)
+    part = min(0.45, (widest + 3 * _GAP) / width(ax))
+    return part / (1 - part) * span
+
+
+def write(ax: Axes, text: str, place: tuple[float, float]) -> None:
+    """Write a number to the right of a mark."""
+    look: dict[str, Any] = {"xytext": (_GAP, 0), "textcoords": "offset points", "va": "center"}
+    ax.annotate(text, place, color=ink(ax), fontsize=small(ax), **look)
+
+
+def draw_steps(
+    ax: Axes, edges: Floats, parts: Mapping[str, Floats], colors: Mapping[str, str]
+) -> None:
+    """Draw stacked steps: one step of each part for each interval between two edges."""
+    middles = {}
+    for (name, heights), base in zip(parts.items(), _bases(parts.values()), strict=True):
+        top = base + heights
+        look: dict[str, Any] = {"fill": True, "color": colors[name], "linewidth": 0}
+        ax.stairs(top, edges, baseline=base, label=name, **look)
+        middles[name] = (base[-1] + top[-1]) / 2
+    ax.set_xlim(edges[0], edges[-1])
+    ax.set_ylim(min(0, ax.dataLim.y0), None)
+    format_amounts(ax.yaxis)
+    name_ends(ax, middles, colors)
+
+
+def _bases(parts: Collection[Floats]) -> list[Floats]:
+    """Return where each part starts: on top of the parts before it that have its sign."""
+    bases = []
+    up = down = np.zeros_like(next(iter(parts)))
+    for part in parts:
+        bases.append(np.where(part < 0, down, up))
+        up, down = up + np.maximum(part, 0), down + np.minimum(part, 0)
+    return bases
+
+
+def name_ends(ax: Axes, ends: Mapping[str, float], colors: Mapping[str, str]) -> None:
+    """Write names to the right of the Axes, each at the height where its line or area ends.
+
+    Call this when the limits of the y axis are set. Names that would overlap are moved apart. A
+    line in the colour of its part leads to each name.
+    """
+    size = small(ax)
+    _, height = layout.size(ax)
+    step = 1.3 * size / max(0.6 * height, 1)
+    to_axes = ax.transData + ax.transAxes.inverted()
+    middle = ax.get_xlim()[1]
+    found = {name: to_axes.transform((middle, value))[1] for name, value in ends.items()}
+    order = sorted(found, key=lambda name: found[name])
+    heights = moved_apart(np.array([found[name] for name in order]), step)
+    for name, place in zip(order, heights, strict=True):
+        line = {
+            "arrowstyle": "-",
+            "color": colors[name],
+            "linewidth": 2,
+            "shrinkA": 0,
+            "shrinkB": 0,
+        }
+        ax.annotate(
+            name,
+            (1, float(np.clip(found[name], 0, 1))),
+            (1 + 14 / max(width(ax), 1), place),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            va="center",
+            color=ink(ax),
+            fontsize=size,
+            arrowprops=line,
+            annotation_clip=False,
+            **PLAIN,
+        )
+
+
+def moved_apart(places: Floats, step: float) -> Floats:
+    """Return places between 0 and 1, in order, with at least a step between neighbours.
+
+    Examples
+    --------
+    >>> moved_apart(np.array([0.0, 0.0, 0.9]), 0.25).tolist()
+    [0.0, 0.25, 0.9]
+    """
+    step = min(step, 1 / max(len(places) - 1, 1))
+    offsets = step * np.arange(len(places))
+    pushed: Floats = np.maximum.accumulate(places.clip(0, 1) - offsets) + offsets
+    # What was pushed above 1 goes back down, and pushes what is below it.
+    most = 1 - offsets[::-1]
+    least: Floats = np.minimum(pushed, most)
+    return least
