@@ -5,6 +5,7 @@
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
 # make sample  write both samples anew    make soak    an hour of ill services,
 #                                          kills and full disks (MINUTES=60)
+# make baseline  draw the pictures anew that plots are compared with; look at each of them
 # make test-slow, test-wheel, test-spark   what CI runs besides: more seeds and engines; a clean
 #                                          environment; Spark (400 MB, Java)
 # make test-random   all tests with many new random examples; takes hours
@@ -24,7 +25,7 @@ VERSION_TESTS := tonframes tests/analysis tests/bodies tests/client tests/networ
 	tests/wire tests/fetch/test_fetch.py \
 	tests/test_addresses.py tests/test_cli.py tests/test_export.py tests/test_frames.py
 
-.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-lowest test-newest check format bench sample columns store-version soak test-random clean
+.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-lowest test-newest check format bench sample baseline columns store-version soak test-random clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -89,6 +90,9 @@ sample: .venv/.base
 	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('blocks', 'data/sample')"
 	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('histories', 'data/histories')"
 	rm -f data/sample/.lock* data/histories/.lock*
+
+baseline: .venv/.dev
+	$(BIN)/python tests/pictures.py
 
 columns: .venv/.base
 	$(BIN)/python -c "from tonframes.columns import column_reference; print(column_reference(), end='')" > data/COLUMNS.md

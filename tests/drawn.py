@@ -2,7 +2,9 @@
 
 import matplotlib as mpl
 import numpy as np
+import pyarrow as pa
 
+import tonframes as tf
 from tonframes.plots import (
     plot_activity,
     plot_failures,
@@ -22,6 +24,7 @@ PLOTS = {
     "fees by operation": (plot_fees, {"by": "operation"}),
     "fees by two": (plot_fees, {"by": ["account", "descr"], "top": 20}),
     "gas": (plot_gas, {}),
+    "gas by hour": (plot_gas, {"by": "hour"}),
     "gas by day": (plot_gas, {"by": "day"}),
     "gas by month": (plot_gas, {"by": "month"}),
     "gas by code": (plot_gas, {"by": "account_state_code_hash_before"}),
@@ -46,6 +49,17 @@ def draw(name, transactions, messages, **options):
     plot, more = PLOTS[name]
     given = [messages] if plot in (plot_flows, plot_trace) else [transactions, messages]
     return plot(*given, **more, **options)
+
+
+def six_hours():
+    """Return six hours with a gap, in frames whose index is not in order."""
+    tables = {name: [] for name in TABLES}
+    for hour in (0, 1, 2, 5):
+        start = 1_780_000_200 + 3600 * hour
+        for answer in tf.synthetic_blocks(2, seed=hour, start=start, transactions_per_block=20):
+            for name in TABLES:
+                tables[name].append(tf.parse_blocks(answer).arrow(name))
+    return tuple(pa.concat_tables(tables[name]).to_pandas() for name in TABLES)
 
 
 def texts(labels):

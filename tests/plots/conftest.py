@@ -5,11 +5,8 @@ import matplotlib as mpl
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
-import pyarrow as pa
 import pytest
-from drawn import TABLES
-
-import tonframes as tf
+from drawn import six_hours
 
 
 @pytest.fixture(scope="session")
@@ -24,14 +21,7 @@ def few(frames):
 
 @pytest.fixture(scope="session")
 def hours():
-    """Six hours with a gap, on frames whose index is not in order."""
-    tables = {name: [] for name in TABLES}
-    for hour in (0, 1, 2, 5):
-        start = 1_780_000_200 + 3600 * hour
-        for answer in tf.synthetic_blocks(2, seed=hour, start=start, transactions_per_block=20):
-            for name in TABLES:
-                tables[name].append(tf.parse_blocks(answer).arrow(name))
-    return tuple(pa.concat_tables(tables[name]).to_pandas() for name in TABLES)
+    return six_hours()
 
 
 @pytest.fixture(autouse=True)

@@ -67,7 +67,7 @@ def test_addresses_are_short_or_named_by_a_book_of_any_engine(blocks, frames, tm
 
 
 def test_contracts_are_named_by_their_code_hash():
-    known, other = "IINLe3KxEhR+Gy+0V7hOdNGjDwT3N9T2KmaOlVLty8=", "ABC" * 14 + "D="
+    known, other = "IINLe3KxEhR+Gy+0V7hOdNGjDwT3N9T2KmaOlVLSty8=", "ABC" * 14 + "D="
     key = "account_state_code_hash_before"
     groups = pd.DataFrame({key: pd.Series([known, other, None], dtype="str")})
     written, _ = labels.label_groups(groups, [key], 3, "plot_gas")

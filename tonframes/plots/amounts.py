@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from tonframes.analysis.units import to_ton
 from tonframes.errors import shorten
@@ -24,7 +25,7 @@ class Unit:
     """What amounts are drawn in. A currency has prices."""
 
     name: str
-    prices: object | None = None
+    prices: pd.Series[Any] | None = None
 
     @property
     def options(self) -> dict[str, Any]:
@@ -36,9 +37,12 @@ class Unit:
         return name if self.prices is None else f"{name}_{self.name.lower()}"
 
     def values(self, amounts: Iterable[Any]) -> NDArray[np.float64]:
-        """Return amounts of `column` as floats. Call this last: sums are exact in nanoton only."""
+        """Return amounts of `column` as floats, NaN where a price is unknown.
+
+        Call this last: sums are exact in nanoton only.
+        """
         if self.prices is not None:
-            return np.array(list(amounts), np.float64)
+            return np.array([np.nan if pd.isna(amount) else amount for amount in amounts])
         convert = float if self.name == _NANOTON else to_ton
         return np.array([convert(int(amount)) for amount in amounts], np.float64)
 
@@ -53,7 +57,7 @@ class Unit:
         return f"{labels.name(column)} in {self.name}"
 
 
-def unit_of(plot: str, unit: str, prices: object | None) -> Unit:
+def unit_of(plot: str, unit: str, prices: pd.Series[Any] | None) -> Unit:
     """Return the unit that the user chose, and check that there are prices for a currency."""
     if not isinstance(unit, str) or not unit.isidentifier():
         raise TypeError(f"{plot} draws amounts in TON, nanoton or a currency, not {shorten(unit)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -43,7 +43,7 @@ def plot_fees(
     by: str | Sequence[str] | None = None,
     top: int = 10,
     unit: str = "TON",
-    prices: object | None = None,
+    prices: pd.Series[Any] | None = None,
     colors: Colors | None = None,
     address_book: object | None = None,
     ax: Axes | None = None,
@@ -99,10 +99,11 @@ def plot_fees(
     names, rows = labels.label_groups(groups, keys, top, "plot_fees", address_book)
     period = times.period_of(keys, groups)
     title = labels.title("Cost of transactions", keys)
-    if not groups.cost.any():
+    cost = groups[drawn.column("cost")]
+    if not cost.any():
         ax = axes.axes(ax)
         axes.prepare(ax)
-        axes.set_empty(ax, "no transactions" if groups.empty else "no fees")
+        axes.set_empty(ax, _why_empty(cost))
     elif period:
         ax = axes.axes(ax)
         axes.prepare(ax, x="UTC", y=drawn.axis("cost"))
@@ -124,13 +125,19 @@ def plot_fees(
     return ax
 
 
+def _why_empty(cost: pd.Series[Any]) -> str:
+    if cost.empty:
+        return "no transactions"
+    return "prices unknown" if cost.isna().any() else "no fees"
+
+
 def _parts(
     groups: pd.DataFrame, places: NDArray[np.int64], count: int, unit: Unit
 ) -> dict[str, Floats]:
     """Return each part of the cost by place. The sums of TON are made in nanoton."""
     parts = {}
     for column in _PARTS:
-        sums = groups[unit.column(column)].groupby(places).sum()
+        sums = groups[unit.column(column)].groupby(places).sum(skipna=False)
         sums = sums.reindex(range(count), fill_value=0)
         if sums.any():
             parts[labels.name(column)] = unit.values(sums)

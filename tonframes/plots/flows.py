@@ -28,7 +28,7 @@ def plot_flows(
     *,
     top: int = 10,
     unit: str = "TON",
-    prices: object | None = None,
+    prices: pd.Series[Any] | None = None,
     colors: Sequence[str] | None = None,
     address_book: object | None = None,
     ax: Axes | None = None,
@@ -74,18 +74,17 @@ def plot_flows(
     drawn = amounts.unit_of("plot_flows", unit, prices)
     chosen = None if colors is None else sequence(colors, "plot_flows")
     pairs = frames.to_pandas(flows(messages, wide=True, **drawn.options))
-    # Python integers: the sum over many pairs may be more than int64 holds.
     values = pairs[drawn.column("value")]
-    if prices is None:
+    if prices is None:  # Python integers: the sum over many pairs may be more than int64 holds
         values = pd.Series([int(value) for value in values], dtype=object)
     senders, rows = _side(pairs["source"], values, top, address_book)
     receivers, columns = _side(pairs["destination"], values, top, address_book)
     matrix = np.zeros((len(senders), len(receivers)))
-    sums = values.groupby([rows, columns]).sum()
+    sums = values.groupby([rows, columns]).sum(skipna=False)
     matrix[tuple(np.array(sums.index.to_list(), int).reshape(-1, 2).T)] = drawn.values(sums)
     ax = axes.axes(ax, senders)
     title = f"Value sent, in {drawn.name}"
-    if matrix.any():
+    if (matrix > 0).any():
         axes.prepare(ax, x="to", y="from", rows=senders)
         _draw_matrix(ax, matrix, chosen or ramp(ax))
         size = axes.font(ax)
@@ -94,9 +93,15 @@ def plot_flows(
         ax.tick_params(length=0)
     else:
         axes.prepare(ax)
-        axes.set_empty(ax, "no messages" if pairs.empty else "no value")
+        axes.set_empty(ax, _why_empty(values))
     heading.finish(ax, title)
     return ax
+
+
+def _why_empty(values: pd.Series[Any]) -> str:
+    if values.empty:
+        return "no messages"
+    return "prices unknown" if values.isna().any() else "no value"
 
 
 def _side(
@@ -115,15 +120,17 @@ def _draw_matrix(ax: Axes, matrix: Floats, shades: Sequence[str]) -> None:
     """Draw a shaded cell for each value, and write the highest values."""
     from matplotlib import colors  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
-    norm = colors.LogNorm(matrix[matrix > 0].min(), matrix.max())
+    values = matrix[matrix > 0]
+    norm = colors.LogNorm(values.min(), values.max())
     cmap = colors.LinearSegmentedColormap.from_list("value", list(shades))
     edges = [np.arange(count + 1) - 0.5 for count in reversed(matrix.shape)]
-    ax.pcolormesh(*edges, np.ma.masked_equal(matrix, 0), norm=norm, cmap=cmap, linewidth=0)
+    ax.pcolormesh(
+        *edges, np.ma.masked_where(~(matrix > 0), matrix), norm=norm, cmap=cmap, linewidth=0
+    )
     ax.set_xlim(-0.5, matrix.shape[1] - 0.5)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    highest = np.sort(matrix, axis=None)[-_WRITTEN:][0]
-    cells = np.argwhere((matrix > 0) & (matrix >= highest))
+    cells = np.argwhere(matrix >= np.sort(values)[-_WRITTEN:][0])
     texts = [labels.short(matrix[row, column]).replace(" ", "\n") for row, column in cells]
     widest = max(layout.width_of(text, 1) for text in texts)
     size = min(axes.small(ax), 0.9 * axes.width(ax) / matrix.shape[1] / widest)

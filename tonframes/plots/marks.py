@@ -36,8 +36,9 @@ def draw_bars(
         look: dict[str, Any] = {"color": colors[name], "linewidth": 0}
         ax.barh(rows, widths[rows], 0.68, left[rows], label=name, **look)
     table = np.array(list(parts.values()))
-    ends, starts = table.clip(0).sum(axis=0), table.clip(None, 0).sum(axis=0)
-    totals = [text(total) for total in table.sum(axis=0)]
+    totals = ["unknown" if np.isnan(total) else text(total) for total in table.sum(axis=0)]
+    known = np.nan_to_num(table)
+    ends, starts = known.clip(0).sum(axis=0), known.clip(None, 0).sum(axis=0)
     for row, (end, total) in enumerate(zip(ends, totals, strict=True)):
         write(ax, total, (end, row))
     span = ends.max() - starts.min()
@@ -69,7 +70,7 @@ def draw_steps(
         top = base + heights
         look: dict[str, Any] = {"fill": True, "color": colors[name], "linewidth": 0}
         ax.stairs(top, edges, baseline=base, label=name, **look)
-        middles[name] = (base[-1] + top[-1]) / 2
+        middles[name] = float(np.nan_to_num((base[-1] + top[-1]) / 2))
     ax.set_xlim(edges[0], edges[-1])
     ax.set_ylim(min(0, ax.dataLim.y0), None)
     format_amounts(ax.yaxis)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, operations
+from tonframes.analysis.money import with_price
 from tonframes.errors import shorten
 from tonframes.plots import amounts, axes, frames, heading, labels, marks
 from tonframes.plots.colors import MAIN, choose, ink
@@ -16,6 +17,7 @@ from tonframes.wire.schema import MESSAGES
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    import pandas as pd
     from matplotlib.axes import Axes
 
     from tonframes.plots.amounts import Unit
@@ -45,7 +47,7 @@ def plot_trace(
     trace_id: str,
     top: int = 10,
     unit: str = "TON",
-    prices: object | None = None,
+    prices: pd.Series[Any] | None = None,
     colors: Colors | None = None,
     address_book: object | None = None,
     ax: Axes | None = None,
@@ -99,12 +101,18 @@ def plot_trace(
     drawn = amounts.unit_of("plot_trace", unit, prices)
     if not isinstance(trace_id, str):
         raise TypeError(f"plot_trace needs a trace_id, a str, not {shorten(trace_id)}")
-    needs = dict.fromkeys([*TRACE, *operations.read_of(messages, "plot_trace")])
+    times = [] if drawn.prices is None else ["tx_now"]
+    needs = dict.fromkeys([*TRACE, *times, *operations.read_of(messages, "plot_trace")])
     every = intake.take(messages, "plot_trace", MESSAGES, needs)
     trace = engines.by_row(every.filter(nw.col("trace_id") == trace_id), operations.to_messages)
     frame = frames.to_pandas(trace.to_native())
     if frame.empty:
         raise ValueError(f"plot_trace: no message is of the trace {shorten(trace_id)}")
+    if drawn.prices is not None:
+        # Both ends of a message have its value. It is converted at the time it was sent.
+        frame = frame.sort_values("tx_now", kind="stable")
+        frame = with_price(frame, columns=["value"], time="tx_now", **drawn.options)
+        frame["value"] = frame[drawn.column("value")]
     rows = rows_of(join_ends(frame), top)
     accounts = {row.account for row in rows if row.account}
     known = labels.address_labels(accounts, "plot_trace", address_book)

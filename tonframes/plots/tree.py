@@ -21,7 +21,7 @@ class Message:
     msg_hash: str
     source: str | None
     destination: str | None
-    value: int | None
+    value: float | None
     operation: str
     sent_by: str | None
     received_by: str | None
@@ -41,7 +41,7 @@ class Row:
     """
 
     account: str | None
-    value: int | None
+    value: float | None
     depth: int = 0
     parent: int | None = None
     operation: str | None = None
