@@ -221,6 +221,15 @@ def test_amounts_in_ton_are_not_said_to_be_nanoton(tmp_path):
     assert "cost" not in comments(write(tmp_path, costs))
 
 
+def test_amounts_in_a_currency_say_which(tmp_path):
+    prices = pd.Series([3.0], index=pd.to_datetime(["2026-01-01"]))  # made up
+    costs = tf.fee_summary(BLOCKS, prices=prices, currency="EUR")
+    meaning = tf.describe("fee_summary").set_index("column").meaning["cost"]
+    said = comments(write(tmp_path, costs))
+    assert said["cost_eur"] == f"Unit: EUR\n{meaning}"
+    assert said["cost"] == f"Unit: nanoton\n{meaning}"
+
+
 @pytest.mark.parametrize("table", schema.TABLES)
 def test_every_declared_column_has_a_comment(table, tmp_path):
     rows = schema.TABLES[table].schema.empty_table()

@@ -33,7 +33,7 @@ _END = 6
 #: Hides what is after the first characters, without taking it out of the page.
 _DIGITS = "font-family: monospace"
 _ENDS = (
-    "display: inline-block; max-width: 8ch; overflow: hidden; text-overflow: ellipsis; "
+    "display: inline-block; max-width: 8.3ch; overflow: hidden; text-overflow: ellipsis; "
     "white-space: nowrap; vertical-align: bottom"
 )
 

@@ -24,7 +24,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import singledispatch
 from importlib.util import find_spec
@@ -42,7 +42,7 @@ from tonframes.errors import shorten
 from tonframes.inert import inert
 from tonframes.native import enter
 from tonframes.tableset import TableSet
-from tonframes.wire.kinds import INT
+from tonframes.wire.kinds import FLOAT, INT
 from tonframes.wire.schema import TABLES
 
 if TYPE_CHECKING:
@@ -179,7 +179,7 @@ def _sheet(name: str, frame: Any) -> _Sheet:
     declared = _declared(name, list(columns))
     return _Sheet(
         name,
-        [_cells(name, key, values, declared.get(key)) for key, values in columns.items()],
+        [_cells(name, key, values, _declaration(key, declared)) for key, values in columns.items()],
         rows,
     )
 
@@ -218,6 +218,14 @@ def _declared(name: str, columns: list[str]) -> dict[str, Column]:
         for key, each in declarations.items()
     }
     return known.get(name) or max(known.values(), key=len)
+
+
+def _declaration(name: str, declared: dict[str, Column]) -> Column | None:
+    """Return the declaration of a column, also of one that `with_price` has added."""
+    amount, _, currency = name.rpartition("_")
+    if amount in declared and declared[amount].unit == "nanoton":
+        return replace(declared[amount], unit=currency.upper(), kind=FLOAT)
+    return declared.get(name)
 
 
 # ── cells ────────────────────────────────────────────────────────────────────────────────────────
