@@ -23,7 +23,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 # The tests that depend most on the versions of other packages: all but the long ones of fetching, and the local service.
 VERSION_TESTS := tonframes tests/analysis tests/bodies tests/client tests/network tests/plots tests/store \
 	tests/wire tests/fetch/test_fetch.py \
-	tests/test_addresses.py tests/test_cli.py tests/test_export.py tests/test_frames.py
+	tests/test_addresses.py tests/test_cli.py tests/test_excel.py tests/test_export.py tests/test_frames.py
 
 .PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-lowest test-newest check format bench sample baseline columns store-version soak test-random clean
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import re
 import shlex
 import tomllib
@@ -56,6 +57,38 @@ def test_the_python_of_the_guide_runs(page, tmp_path, monkeypatch):
     cells = [re.sub(r"\A(:.*\n)+", "", cell) for cell in fenced(page, "{code-cell}")]
     assert "assert" in cells[-1]
     run(cells, page.name)
+
+
+def module(path):
+    """Import a module of the folder docs, which is no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_docstrings_get_the_types_of_annotations():
+    docstrings = module(ROOT / "docs" / "extensions" / "docstrings.py")
+    tested = doctest.testmod(docstrings)
+    assert (tested.attempted, tested.failed) == (2, 0)
+    lines = docstrings.with_types(tf.to_ton.__doc__.splitlines(), docstrings._types(tf.to_ton))
+    assert "columns : Sequence[str] or None" in [line.strip() for line in lines]
+
+
+def test_broken_links_between_the_pages_of_a_site_are_found(tmp_path):
+    (tmp_path / "index.html").write_text(
+        '<a id="top" href="a.html#here">1</a><a href="#top">2</a><img src="no.png">'
+        '<a href="https://example.org/x#y">3</a><a href="a.html#there">4</a>'
+    )
+    (tmp_path / "a.html").write_text(
+        '<p id="here"><a href="b.html">5</a><a href="index.html">6</a>'
+    )
+    broken = module(ROOT / "docs" / "links.py").broken(tmp_path)
+    assert sorted(broken) == [
+        "a.html: b.html",
+        "index.html: a.html#there",
+        "index.html: no.png",
+    ]
 
 
 def test_every_public_name_is_in_the_reference():
