@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib.util
+import inspect
 import re
 import shlex
 import tomllib
@@ -71,7 +72,9 @@ def test_docstrings_get_the_types_of_annotations():
     docstrings = module(ROOT / "docs" / "extensions" / "docstrings.py")
     tested = doctest.testmod(docstrings)
     assert (tested.attempted, tested.failed) == (2, 0)
-    lines = docstrings.with_types(tf.to_ton.__doc__.splitlines(), docstrings._types(tf.to_ton))
+    lines = docstrings.with_types(
+        inspect.getdoc(tf.to_ton).splitlines(), docstrings._types(tf.to_ton)
+    )
     assert "columns : Sequence[str] or None" in [line.strip() for line in lines]
 
 
