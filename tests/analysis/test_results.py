@@ -37,7 +37,7 @@ def blocks():
 
 
 def test_every_result_is_of_a_public_function():
-    others = {"with_names", "with_operation", "with_price", "decode_bodies"}
+    others = {"with_names", "with_operation", "with_price", "decode_bodies", "jetton_amounts"}
     assert {*CALLS, *others} == RESULTS.keys()
     assert RESULTS.keys() <= set(tf.__all__)
 

@@ -8,6 +8,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import names_of, read_prices, with_price_at
+from tonframes.analysis.doubts import UNMATCHED, sending, tell_unmatched, unmatched
 from tonframes.analysis.grouping import take_grouped
 from tonframes.analysis.phases import EXCHANGE, is_exchanged, with_true_gas
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
@@ -281,7 +282,7 @@ def fee_summary(
         "fee_summary",
         transactions,
         messages,
-        BREAKDOWN,
+        (*BREAKDOWN, *sending("fee_summary", transactions)),
         by,
         figures=names_of(results.FEE_SUMMARY, (), money),
     )
@@ -296,19 +297,24 @@ def fee_summary(
     sent = sums.add_up(outgoing, ["tx_hash"], amounts=["fwd_fees"], rows_as="sent")
     rows = rows.join(sent, left_on="hash", right_on="tx_hash", how="left")
     groups = sums.add_up(
-        engines.by_row(rows, taken_apart),
+        engines.by_row(rows, _compared),
         keys,
-        sums=sums.halves_of(["fwd_fees"]),
+        sums=[*sums.halves_of(["fwd_fees"]), *UNMATCHED],
         amounts=_OF_ROWS,
         combine=_COMBINED,
         currency=money,
     )
+    groups = tell_unmatched("fee_summary", transactions, groups)
     groups = sums.with_share(groups, "cost")
     groups = sums.whole(
         groups, _AMOUNTS, helper="fee_summary", keys=keys, wide=wide, currency=money
     )
     groups = groups.select(names_of(results.FEE_SUMMARY, keys, money))
     return intake.give(engines.largest_first(groups, "cost", keys), transactions)
+
+
+def _compared(rows: Frame) -> Frame:
+    return taken_apart(unmatched(rows, "sent"))
 
 
 @overload

@@ -43,7 +43,8 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     A new frame of the same kind with one row per message, in the same order; in pandas, with the
     same index. The dtypes do not depend on the rows:
 
-    - tx_hash, direction, position, msg_hash: copied from `messages`, if it has them.
+    - tx_hash, direction, position, msg_hash, source, destination: copied from `messages`, if it
+      has them.
     - opcode: the first 32 bits of the body, unsigned; null in shorter bodies.
     - kind: the kind of body that the opcode stands for, as in `decoded_type` of the service:
       text_comment, encrypted_text_comment, jetton_transfer, jetton_internal_transfer,
