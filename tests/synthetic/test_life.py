@@ -5,6 +5,7 @@ import json
 import pytest
 
 import tonframes as tf
+from tonframes.bodies import import_fees
 from tonframes.network.prices import BASECHAIN
 from tonframes.synthetic import exchange
 from tonframes.synthetic.life import CLOSING, RUSH, UPGRADE, Life
@@ -69,6 +70,24 @@ def test_the_network_lowers_its_prices(transactions):
     assert set(paid[~late]) == {before.name}
     assert late.sum() > 500
     assert (~late).sum() > 500
+
+
+def test_forwarding_fees_follow_from_the_cells_and_the_prices_of_the_time(histories):
+    """Compute them with the calculator of tonframes, which shares no code with the chain."""
+    now = histories.transactions.set_index("hash").now
+    sent = histories.messages.query("direction == 'out'").dropna(subset="fwd_fee")
+    assert len(sent) > 3_000
+    for message in sent.itertuples():
+        row = BASECHAIN[-1 if now[message.tx_hash] >= BASECHAIN[-1].valid_from else -2]
+        init = message.init_state_body if isinstance(message.init_state_body, str) else None
+        fees = import_fees(
+            message.body,
+            init,
+            lump_price=row.lump_price,
+            bit_price=row.bit_price,
+            cell_price=row.cell_price,
+        )
+        assert message.fwd_fee in {fee - (fee * row.first_frac >> 16) for fee in fees}
 
 
 def test_the_exchange_is_upgraded_and_needs_less_gas(transactions, names):

@@ -136,15 +136,15 @@ class HeldRows:
 
         The columns include `mc_block_seqno`.
         """
-        runs = self.runs()
         with self._turn:
+            runs = self._runs(self._changed("transactions"))
             rows = self._history_keys(self._changed("account_transactions"), columns)
-        seqnos = rows["mc_block_seqno"]
-        for run in runs:
-            outside = pc.or_(pc.less(seqnos, run.start), pc.greater_equal(seqnos, run.stop))
-            rows = rows.filter(outside)
-            seqnos = rows["mc_block_seqno"]
-        return rows
+        if not runs:
+            return rows
+        seqnos = rows["mc_block_seqno"].to_numpy()
+        starts, stops = np.array([(run.start, run.stop) for run in runs]).T
+        last = np.searchsorted(starts, seqnos, side="right") - 1
+        return rows.filter(pa.array((last < 0) | (seqnos >= stops[last])))
 
     def of_histories(self, accounts: Sequence[str], lts: Sequence[int]) -> Sequence[Transaction]:
         """Return transactions of accounts, by account and logical time."""

@@ -23,8 +23,8 @@ SWAP, SWAP_JETTONS, NOTIFY = 0xEA06185D, 0xE3A0D482, 0x7362D09C
 DEPOSIT, COLLECT, UPGRADE = 0xD55E4686, 0x0B429F52, 0x53E252AE
 PAYOUT, SWAP_EVENT, DEPOSIT_EVENT = 0x474F86CF, 0x9C610DE3, 0xB544F4A4
 #: Exit codes: the price is worse than the limit of the user; the value is below the amount and
-#: `LEAST_GAS`; only the administrator may send this.
-PRICE_MOVED, TOO_LITTLE, NOT_ADMIN = 1_002, 1_003, 1_004
+#: `LEAST_GAS`; this sender may not send this.
+PRICE_MOVED, TOO_LITTLE, WRONG_SENDER = 1_002, 1_003, 1_004
 #: What a user should attach for fees, what the exchange asks for at least, and what it keeps of it.
 SWAP_GAS, LEAST_GAS, KEPT = 100_000_000, 60_000_000, 20_000_000
 #: What a user attaches who sends jettons, and how much of it their notice brings to the exchange.
@@ -148,7 +148,7 @@ def _swap_jettons(call: Call, message: Message, gas: int) -> Outcome:
     """Take jettons that have come, and send TON; or send them back if the price has moved."""
     memory, given = call.memory, call.fields
     if message.source != jetton_wallet_of(call.address, memory["master"])[0]:
-        return Outcome(gas=gas // 9, exit_code=NOT_ADMIN)
+        return Outcome(gas=gas // 9, exit_code=WRONG_SENDER)
     amount, user, rest = given["amount"], given["sender"], message.value - KEPT
     out = amount_out(amount, memory["jettons"], memory["ton"])
     if out < given["content"].fields["limit"]:
@@ -184,7 +184,7 @@ def _administer(call: Call, message: Message, gas: int) -> Outcome:
     if call.opcode not in (COLLECT, UPGRADE):
         return Outcome(gas=gas // 9, exit_code=65_535)
     if message.source != memory["admin"]:
-        return Outcome(gas=gas // 9, exit_code=NOT_ADMIN)
+        return Outcome(gas=gas // 9, exit_code=WRONG_SENDER)
     if call.opcode == UPGRADE:
         return Outcome(gas=gas // 4, code=call.fields["contract"])
     paid = _payout(call.fields["query"], memory["fees"])

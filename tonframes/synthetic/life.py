@@ -36,6 +36,8 @@ START = 1_774_224_000  # Monday, 2026-03-23 00:00:00Z
 WEEK, WEEKS = 7 * DAY, 13
 UPGRADE = START + 57 * DAY + 9 * HOUR  # Tuesday, 2026-05-19 09:00:00Z
 RUSH = range(START + 66 * DAY + 13 * HOUR, START + 66 * DAY + 20 * HOUR)  # Thursday, 2026-05-28
+#: Days in which the game loses half of its players.
+HALF_LIFE = 9
 CLOSING = START + 63 * DAY + 8 * HOUR  # Monday, 2026-05-25 08:00:00Z
 USERS = 80
 #: How many more swaps there are in the rush: of TON, and of jettons.
@@ -46,6 +48,7 @@ POOL_TON, POOL_JETTONS = 20_000 * TON, 60_000 * trading.JETTON
 POOREST = 100 * TON
 #: When a tea house has guests, UTC.
 OPENING_HOURS = (*(0,) * 7, 6, 9, 10, 9, 10, 12, 10, 9, 10, 11, 9, 6, 3, *(0,) * 4)
+PURPOSES = ("thanks!", "lunch", "rent")
 TEAS = ("green tea", "two oolong", "cake and tea", "table 4", "see you tomorrow 👋")
 
 
@@ -89,7 +92,10 @@ class Life:
         ]
         self._open()
         self._hold_jettons()
-        self._live()
+        self._trade()
+        self._play()
+        self._pay()
+        self._administer()
 
     def _wallet(self, balance: int, contract: contracts.Contract = contracts.WALLET) -> Account:
         memory = {"seqno": self._rng.randrange(500), "key": self._people.key()}
@@ -141,48 +147,53 @@ class Life:
 
     # What happens
 
-    def _live(self) -> None:
-        trader, player, company, house = self.wallets
+    def _trade(self) -> None:
+        """Let users swap, all through the day and in the rush."""
+        trader, _, company, house = self.wallets
         people, pool = self._people, self.pool
         buy, sell = (partial(play, people, pool=pool) for play in (trading.buy, trading.sell))
-        stake = partial(trading.stake, people, game=self.game)
-        pay, comment = partial(trading.pay, people), partial(trading.pay, people, texts=TEAS)
         self._often(Rhythm(per_day=6.5), lambda: buy(self._anybody()))
         self._often(Rhythm(per_day=4.5), lambda: sell(self._anybody()))
         self._often(
             Rhythm(per_day=0.4), lambda: trading.add_liquidity(people, self._anybody(), pool)
         )
-        self._often(
-            Rhythm(per_day=20, weekend=1.2, trend=fading(9)), lambda: stake(self._anybody())
-        )
         self._often(Rhythm(per_day=0.8), lambda: buy(trader))
         self._often(Rhythm(per_day=0.7), lambda: sell(trader))
-        self._often(Rhythm(per_day=2, weekend=1.5, trend=fading(9)), lambda: stake(player))
-        self._often(
-            Rhythm(per_day=0.6), lambda: pay(player, self._anybody(), ("thanks!", "lunch", "rent"))
-        )
-        self._often(
-            Rhythm(per_day=2.2, hours=OPENING_HOURS, weekend=1.4),
-            lambda: comment(self._anybody(), house),
-        )
-        self._often(
-            Rhythm(per_day=0.6, weekend=0.1),
-            lambda: trading.pay_jettons(people, self._anybody(), company, self.master),
-        )
-        self._often(Rhythm(per_day=0.2), self._spam)
-        self._weekly(
-            7 * HOUR, lambda: Plan(self._admin, (order(pool, TON // 10, exchange.collect(1)),))
-        )
         self._weekly(8 * HOUR, lambda: buy(house))
         self._weekly(10 * HOUR, lambda: sell(company))
-        self._weekly(2 * DAY + 10 * HOUR, self._mint)
-        self._weekly(4 * DAY + 9 * HOUR, lambda: self._payroll(company))
-        new = exchange.upgrade(1, exchange.EXCHANGE_V2)
-        self._tell(UPGRADE - START, order(pool, TON // 5, new))
-        self._tell(CLOSING - START, order(self.game, TON // 10, bodies.comment("close")))
         for number, play in ((RUSH_BUYS, buy), (RUSH_SALES, sell)):
             seconds = sorted(self._rng.choice(RUSH) for _ in range(number))
             self._history.plan(seconds, partial(self._in_a_rush, play))
+
+    def _play(self) -> None:
+        """Let users play, fewer of them every day."""
+        player, stake = self.wallets[1], partial(trading.stake, self._people, game=self.game)
+        crowd = Rhythm(per_day=20, weekend=1.2, trend=fading(HALF_LIFE))
+        self._often(crowd, lambda: stake(self._anybody()))
+        self._often(Rhythm(per_day=2, weekend=1.5, trend=fading(HALF_LIFE)), lambda: stake(player))
+
+    def _pay(self) -> None:
+        """Let users pay and be paid, and send them spam."""
+        _, player, company, house = self.wallets
+        people, anybody = self._people, self._anybody
+        guests = Rhythm(per_day=2.2, hours=OPENING_HOURS, weekend=1.4)
+        self._often(guests, lambda: trading.pay(people, anybody(), house, TEAS))
+        self._often(Rhythm(per_day=0.6), lambda: trading.pay(people, player, anybody(), PURPOSES))
+        self._often(
+            Rhythm(per_day=0.6, weekend=0.1),
+            lambda: trading.pay_jettons(people, anybody(), company, self.master),
+        )
+        self._weekly(4 * DAY + 9 * HOUR, lambda: self._payroll(company))
+        self._often(Rhythm(per_day=0.2), self._spam)
+
+    def _administer(self) -> None:
+        """Let the administrator collect fees, mint, upgrade the exchange and close the game."""
+        collected = order(self.pool, TON // 10, exchange.collect(1))
+        self._weekly(7 * HOUR, lambda: Plan(self._admin, (collected,)))
+        self._weekly(2 * DAY + 10 * HOUR, self._mint)
+        new = exchange.upgrade(1, exchange.EXCHANGE_V2)
+        self._tell(UPGRADE - START, order(self.pool, TON // 5, new))
+        self._tell(CLOSING - START, order(self.game, TON // 10, bodies.comment("close")))
 
     def _often(self, rhythm: Rhythm, play: Callable[[], Plan]) -> None:
         opened = self.start + 12 * HOUR
