@@ -11,11 +11,10 @@ from drawn import draw, six_hours
 import tonframes as tf
 
 FOLDER = Path(__file__).parent / "plots" / "baseline"
-#: Only these depend on the machine; the font is the one that matplotlib brings.
+#: The same pictures on every machine: the font is the one that matplotlib brings.
 SETTINGS = {
     "font.family": "DejaVu Sans",
     "text.hinting": "none",
-    "text.hinting_factor": 1,
     "figure.dpi": 60,
     "savefig.dpi": "figure",
 }

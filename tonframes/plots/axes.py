@@ -122,6 +122,12 @@ def small(ax: Axes) -> float:
     return _SMALL * font(ax)
 
 
+def key_size(ax: Axes) -> float:
+    """Return the size of names of colours, in points. It does not depend on the number of rows."""
+    (tick, *_) = ax.xaxis.get_major_ticks(1)
+    return _SMALL * float(tick.label1.get_fontsize())
+
+
 def set_empty(ax: Axes, text: str) -> None:
     """Write into the middle of the Axes why nothing is drawn."""
     ax.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)
@@ -129,12 +135,6 @@ def set_empty(ax: Axes, text: str) -> None:
         spine.set_visible(False)
     middle: dict[str, Any] = {"ha": "center", "va": "center", "transform": ax.transAxes}
     ax.text(0.5, 0.5, text, color=ink(ax), **middle)
-
-
-def hide_x(ax: Axes) -> None:
-    """Hide the x axis."""
-    ax.spines["bottom"].set_visible(False)
-    ax.tick_params(axis="x", which="both", bottom=False, labelbottom=False)
 
 
 def format_amounts(axis: Axis) -> None:
@@ -168,5 +168,5 @@ def _few(axis: Any) -> int:
     """Return how many intervals between ticks the axis has room for, from 2 to 4."""
     ax = axis.axes
     _, height = layout.size(ax)
-    room, one = (width(ax), 5 * font(ax)) if axis.axis_name == "x" else (height, 3 * font(ax))
+    room, one = (width(ax), 9 * font(ax)) if axis.axis_name == "x" else (height, 3 * font(ax))
     return max(2, min(_TICKS, int(room // one)))

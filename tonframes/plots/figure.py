@@ -22,7 +22,8 @@ _SHARP = 2  # pixels of the picture for each pixel of the page: screens of high 
 _SIZE = slice(16, 24)  # width and height in the header of a PNG file
 
 # What tells that a page is dark: JupyterLab, Colab, pydata-sphinx-theme, VS Code. A notebook that
-# is not trusted has no styles: there the picture has a white background.
+# is not trusted has no styles: there the picture has a white background. pydata-sphinx-theme leaves
+# images of the class dark-light as they are.
 _DARK = (
     '[data-jp-theme-light="false"]',
     'html[theme="dark"]',
@@ -35,8 +36,8 @@ _STYLE = (
     "{filter:invert(1) hue-rotate(180deg)}</style>"
 )
 _IMAGE = (
-    '<img class="tonframes-plot" style="background-color:white" width="{width}" alt="{alt}" '
-    'src="data:image/png;base64,{data}">'
+    '<img class="tonframes-plot dark-light" style="background-color:white" '
+    'width="{width}" alt="{alt}" src="data:image/png;base64,{data}">'
 )
 
 

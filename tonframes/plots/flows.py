@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from tonframes.plots.marks import Floats
 
 _WRITTEN = 8  # cells with a number, those with the highest values
+_TURNED = 0.6  # size of a turned name, as part of the width of its column
+_BELOW = 16  # characters of a turned name
 _READABLE = 5.0  # points: smaller numbers are not written
 
 
@@ -87,9 +89,10 @@ def plot_flows(
     if (matrix > 0).any():
         axes.prepare(ax, x="to", y="from", rows=senders)
         _draw_matrix(ax, matrix, chosen or ramp(ax))
-        size = axes.font(ax)
+        size = min(axes.font(ax), _TURNED * axes.width(ax) / len(receivers))
         turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
-        ax.set_xticks(range(len(receivers)), receivers, fontsize=size, **turned, **axes.PLAIN)
+        below = [labels.cut(name, _BELOW) for name in receivers]
+        ax.set_xticks(range(len(below)), below, fontsize=size, **turned, **axes.PLAIN)
         ax.tick_params(length=0)
     else:
         axes.prepare(ax)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonframes.inert import inert
 from tonframes.plots import layout
-from tonframes.plots.axes import PLAIN, small
+from tonframes.plots.axes import PLAIN, key_size
 from tonframes.plots.colors import ink
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def finish(ax: Axes, title: str, *, key: bool = False) -> None:
     indent = _indent(ax)
     above = _SPACE
     if key:
-        above += _add_key(ax, indent)
+        above += _add_key(ax, indent) + _SPACE / 2
     whole, _ = layout.size(ax)
     size = min(float(ax.title.get_fontsize()), _LARGEST * whole)
     text = layout.wrapped(inert(title), size, _LONGEST * whole)
@@ -55,7 +55,7 @@ def _left_by(ax: Axes, points: float) -> Transform:
 
 def _add_key(ax: Axes, indent: float) -> float:
     """Add a key of all that has a label, and return its height in points."""
-    size = small(ax)
+    size = key_size(ax)
     handles, names = ax.get_legend_handles_labels()
     widths = [layout.width_of(name, size) + _SWATCH * size for name in names]
     whole, _ = layout.size(ax)

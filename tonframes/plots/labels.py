@@ -33,7 +33,7 @@ _NAMES = {
 #: Columns of words with underscores, which plots write with spaces.
 _WORDS = (OPERATION, "phase", "descr", "bounce", "skipped_reason")
 
-_WIDEST, _REASON, _ADDRESS = 26, 40, 11  # characters
+_WIDEST, _ADDRESS = 40, 11  # characters
 _WHOLE = 1000  # from here on, three significant digits are a whole number
 #: How the start of a period is written. Other moments are written to the minute.
 _PERIODS = {"day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m"}
@@ -147,7 +147,7 @@ def _label(value: Any, key: str, known: Mapping[str, str]) -> str:
     if isinstance(value, pd.Timestamp):
         return value.tz_convert("UTC").strftime(_PERIODS.get(key, "%Y-%m-%d %H:%M"))
     text = words(str(value)) if key in _WORDS else str(value)
-    return shortened(text, _REASON if key == "code" else _WIDEST)
+    return shortened(text)
 
 
 def _named(found: str | None, code: str) -> str:
@@ -204,14 +204,16 @@ def short(number: float) -> str:
 
     Examples
     --------
-    >>> [short(number) for number in (0, 0.00012, 0.123456, 9876, 999_999, 2.5e9)]
-    ['0', '0.00012', '0.123', '9,880', '1 million', '2.5 billion']
+    >>> [short(number) for number in (0, 0.000000012, 0.123456, 9876, 999_999, 2.5e9)]
+    ['0', '0.000000012', '0.123', '9,880', '1 million', '2.5 billion']
     """
     rounded = float(f"{number:.3g}")
     for scale, word in ((1e9, "billion"), (1e6, "million")):
         if abs(rounded) >= scale:
             return f"{rounded / scale:,.4g} {word}"
-    return f"{rounded:,.0f}" if abs(rounded) >= _WHOLE else f"{rounded:.3g}"
+    if abs(rounded) >= _WHOLE:
+        return f"{rounded:,.0f}"
+    return np.format_float_positional(rounded, trim="-")
 
 
 def count(number: float) -> str:

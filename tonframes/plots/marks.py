@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tonframes.plots import labels, layout
-from tonframes.plots.axes import PLAIN, format_amounts, small, width
+from tonframes.plots.axes import PLAIN, format_amounts, key_size, small, width
 from tonframes.plots.colors import ink
 
 if TYPE_CHECKING:
@@ -55,9 +55,9 @@ def room(ax: Axes, texts: Sequence[str], span: float) -> float:
     return part / (1 - part) * span
 
 
-def write(ax: Axes, text: str, place: tuple[float, float]) -> None:
+def write(ax: Axes, text: str, place: tuple[float, float], *, gap: float = _GAP) -> None:
     """Write a number to the right of a mark."""
-    look: dict[str, Any] = {"xytext": (_GAP, 0), "textcoords": "offset points", "va": "center"}
+    look: dict[str, Any] = {"xytext": (gap, 0), "textcoords": "offset points", "va": "center"}
     ax.annotate(text, place, color=ink(ax), fontsize=small(ax), **look)
 
 
@@ -93,7 +93,7 @@ def name_ends(ax: Axes, ends: Mapping[str, float], colors: Mapping[str, str]) ->
     Call this when the limits of the y axis are set. Names that would overlap are moved apart. A
     line in the colour of its part leads to each name.
     """
-    size = small(ax)
+    size = key_size(ax)
     _, height = layout.size(ax)
     step = 1.3 * size / max(0.6 * height, 1)
     to_axes = ax.transData + ax.transAxes.inverted()

@@ -38,6 +38,7 @@ TRACE = (
 )
 
 _WIDEST, _THINNEST, _ALL_WIDTHS = 10.0, 0.8, 150.0  # points
+_BESIDE = 8.0  # points between a point and its value
 _OUTSIDE = "outside"
 
 
@@ -149,14 +150,13 @@ def _draw_tree(ax: Axes, rows: Sequence[Row], colors: Mapping[str, str]) -> None
 
 
 def _write_values(ax: Axes, rows: Sequence[Row], unit: Unit) -> None:
-    """Write the values one below the other, at the right."""
+    """Write the value of each message beside its point."""
     values = {place: row.value for place, row in enumerate(rows) if row.value is not None}
     texts = [labels.short(value) for value in unit.values(values.values())]
     deepest = max(row.depth for row in rows)
     ax.set_xlim(-0.2, deepest + 0.2 + marks.room(ax, texts, deepest + 0.4))
-    look: dict[str, Any] = {"ha": "right", "va": "center", "fontsize": axes.small(ax)}
     for place, text in zip(values, texts, strict=True):
-        ax.annotate(text, (1, place), xycoords=("axes fraction", "data"), color=ink(ax), **look)
+        marks.write(ax, text, (rows[place].depth, place), gap=_BESIDE)
 
 
 def _label(row: Row, known: Mapping[str, str]) -> str:
