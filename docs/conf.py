@@ -40,7 +40,7 @@ myst_heading_anchors = 3
 # temporary folder.
 nb_execution_mode = "force"
 nb_execution_in_temp = True
-nb_execution_raise_on_error = True
+nb_execution_show_tb = True  # a page that fails is a warning, and so an error of the build
 nb_execution_timeout = 300
 nb_merge_streams = True
 
