@@ -1,7 +1,9 @@
 # make demo    the main job on made-up data, in a fresh environment
 # make test    the ordinary tests           make check   format, lint, types, imports
+# make docs    the documentation, build/docs  (make docs-links asks other hosts for the pages
+#              that it links to)
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
-# make sample  write data/sample anew       make soak    an hour of ill services,
+# make sample  write both samples anew    make soak    an hour of ill services,
 #                                          kills and full disks (MINUTES=60)
 # make baseline  draw the pictures anew that plots are compared with; look at each of them
 # make test-slow, test-wheel, test-spark   what CI runs besides: more seeds and engines; a clean
@@ -29,9 +31,9 @@ WORKERS ?= $(shell expr $(CORES) + 1)
 # all but the long ones of fetching, the local service, and the answers that are too large.
 VERSION_TESTS := --dist=worksteal --ignore=tests/client/test_size.py tonframes tests/analysis tests/bodies tests/client tests/network tests/plots tests/store \
 	tests/wire tests/fetch/test_fetch.py \
-	tests/test_addresses.py tests/test_cli.py tests/test_export.py tests/test_frames.py
+	tests/test_addresses.py tests/test_cli.py tests/test_excel.py tests/test_export.py tests/test_frames.py
 
-.PHONY: demo lab test test-slow test-wheel test-spark test-lowest test-newest check format bench sample baseline columns store-version soak test-random clean
+.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-lowest test-newest check format bench sample baseline columns store-version soak test-random clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -39,6 +41,14 @@ demo: .venv/.base
 
 lab: .venv/.lab
 	$(BIN)/jupyter lab notebooks/01-first-look.ipynb
+
+# Every build executes all pages. Warnings are errors. The last line checks the links between pages.
+docs: .venv/.docs
+	$(BIN)/sphinx-build --fresh-env --nitpicky --fail-on-warning --keep-going --jobs=auto --quiet docs build/docs
+	$(BIN)/python docs/links.py build/docs
+
+docs-links: .venv/.docs
+	$(BIN)/sphinx-build --builder=linkcheck --jobs=auto --quiet docs build/docs-links
 
 test: .venv/.dev
 	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal
@@ -84,9 +94,10 @@ test-random: .venv/.dev
 		-m 'not spark and not wheel'
 
 sample: .venv/.base
-	rm -rf data/sample
-	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('data/sample')"
-	rm -f data/sample/.lock*
+	rm -rf data/sample data/histories
+	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('blocks', 'data/sample')"
+	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('histories', 'data/histories')"
+	rm -f data/sample/.lock* data/histories/.lock*
 
 baseline: .venv/.dev
 	$(BIN)/python tests/pictures.py
@@ -98,7 +109,7 @@ store-version: .venv/.dev
 	$(BIN)/python tests/store_versions.py
 
 clean:
-	rm -rf .venv .venv-lowest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-lowest .venv-newest build dist docs/reference/api .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -117,6 +128,10 @@ clean:
 
 .venv/.lab: .venv/.dev
 	$(BIN)/python -m pip install --quiet --editable '.[notebook,boc,engines]'
+	touch $@
+
+.venv/.docs: .venv/.dev
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 .venv/.spark: .venv/.dev

@@ -60,7 +60,16 @@ def modules_of(code):
 
 
 FRAMES = {"pandas", "numpy", "pyarrow", "narwhals", "msgspec"}
-EXTRAS = {"polars", "duckdb", "dask", "pyspark", "pytoniq_core", "IPython", "ipywidgets"}
+EXTRAS = {
+    "polars",
+    "duckdb",
+    "dask",
+    "pyspark",
+    "pytoniq_core",
+    "IPython",
+    "ipywidgets",
+    "xlsxwriter",
+}
 LATE = EXTRAS | {"matplotlib", "tonframes.plots", "tonframes.synthetic"}
 
 
@@ -98,7 +107,7 @@ def test_reading_a_store_imports_no_extra():
 
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-USERS = ("boc", "engines", "notebook", "spark")
+USERS = ("boc", "engines", "excel", "notebook", "spark")
 
 
 def name_of(requirement):
@@ -167,7 +176,7 @@ def test_every_tested_version_is_allowed():
 
 
 def test_the_sample_is_what_its_maker_makes(tmp_path):
-    write_sample(tmp_path / "sample")
+    write_sample("blocks", tmp_path / "sample")
     made, shipped = Store(tmp_path / "sample"), Store(tf.sample())
     assert made.network == shipped.network == "-217"
     assert made.held() == shipped.held()
@@ -208,6 +217,7 @@ def test_the_wheel_holds_the_package_and_the_sample_and_nothing_else(wheel):
     folders = {name.split("/")[0] for name in names}
     assert folders == {"tonframes", f"tonframes-{wheel.name.split('-')[1]}.dist-info"}
     assert "tonframes/sample/network.json" in names
+    assert "tonframes/histories/network.json" in names
     assert {"tonframes/network/opcodes.csv", "tonframes/network/contracts.csv"} <= set(names)
     assert "tonframes/py.typed" in names
     assert "tonframes/__init__.pyi" in names  # the list of public names, read at import
@@ -272,7 +282,7 @@ def test_the_wheel_is_all_that_a_clean_environment_needs(wheel, tmp_path):
     assert Path(where).is_relative_to(tmp_path)
     run(python, "-m", "pip", "install", "--quiet", f"{wheel}[engines,boc]")
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
-    assert len(notebooks) == 8
+    assert len(notebooks) == 11
     run(python, "-c", RUN, *notebooks)
 
 

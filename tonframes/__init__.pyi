@@ -26,6 +26,7 @@ from .errors import (
     TonframesError,
     TonframesWarning,
 )
+from .excel import write_excel
 from .export import read_csv, write_csv
 from .fetch import (
     HistoryPlan,
@@ -141,4 +142,5 @@ __all__ = [
     "with_operation",
     "with_price",
     "write_csv",
+    "write_excel",
 ]

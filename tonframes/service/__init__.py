@@ -26,7 +26,7 @@ from tonframes.seqnos import spell, subtract
 from tonframes.service.dialects import DIALECTS
 from tonframes.service.rows import HeldRows
 from tonframes.service.server import Server
-from tonframes.store import Store
+from tonframes.store import Store, held_spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -55,7 +55,8 @@ def serve(
     Parameters
     ----------
     path
-        A store, as `fetch_blocks(..., store=path)` writes it.
+        A store, as `fetch_blocks(..., store=path)` or `fetch_transactions(..., store=path)` writes
+        it. Histories are served by `transactions`, of the dialect "service" only.
     host
         Address to listen on. Only this computer can reach the default. On another address the
         service answers anybody who can reach it, without a key.
@@ -80,7 +81,8 @@ def serve(
     Raises
     ------
     StoreError
-        There is no store at `path`, or it holds no blocks and the dialect is "service".
+        There is no store at `path`; or the dialect is "service", and it holds neither blocks nor
+        histories.
     OSError
         The port is in use, or `host` is not an address of this computer.
 
@@ -152,6 +154,8 @@ def _announce(url: str) -> None:
 
 def _check_blocks(store: Store) -> None:
     held = store.held()
+    if not held and held_spans(store):
+        return
     if not held:
         lacking = f"{store.path} holds no masterchain blocks"
     elif missing := subtract(held, store.files("blocks")):

@@ -18,14 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tonframes.service.scanned import scanned
-from tonframes.store import within
+from tonframes.store import Period, read_history, within
 from tonframes.wire import encode, schema
 from tonframes.wire.tables import fit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     import msgspec
 
@@ -93,6 +94,7 @@ class HeldRows:
         self._part = lru_cache(PARTS)(self._encode_part)
         self._blocks = lru_cache(FILES)(self._encode_blocks)
         self._keys = lru_cache(KEYS)(self._read_keys)
+        self._history_keys = lru_cache(1)(self._read_history_keys)
         self._accounts = lru_cache(1)(self._read_accounts)
         self._entries = lru_cache(2)(self._read_entries)
 
@@ -128,6 +130,38 @@ class HeldRows:
         """Return some columns of the transactions or blocks of a committed range."""
         with self._turn:
             return self._keys(name, run, columns)
+
+    def history_keys(self, columns: tuple[str, ...]) -> pa.Table:
+        """Return some columns of the transactions of accounts, without those of committed ranges.
+
+        The columns include `mc_block_seqno`.
+        """
+        with self._turn:
+            runs = self._runs(self._changed("transactions"))
+            rows = self._history_keys(self._changed("account_transactions"), columns)
+        if not runs:
+            return rows
+        seqnos = rows["mc_block_seqno"].to_numpy()
+        starts, stops = np.array([(run.start, run.stop) for run in runs]).T
+        last = np.searchsorted(starts, seqnos, side="right") - 1
+        return rows.filter(pa.array((last < 0) | (seqnos >= stops[last])))
+
+    def of_histories(self, accounts: Sequence[str], lts: Sequence[int]) -> Sequence[Transaction]:
+        """Return transactions of accounts, by account and logical time."""
+        if not lts:
+            return ()
+        columns = {name: schema.TABLES[name].schema.names for name in ("transactions", "messages")}
+        period = Period("lt", min(lts), max(lts) + 1)
+        with self._turn:
+            tables = read_history(self._store, set(accounts), period, columns)
+            wanted = set(zip(accounts, lts, strict=True))
+            keys = _columns(tables["transactions"], "account", "lt")
+            rows = tables["transactions"].filter(pa.array([key in wanted for key in keys]))
+            of = pc.is_in(tables["messages"]["tx_hash"], value_set=rows["hash"].combine_chunks())
+            messages = tables["messages"].filter(of)
+            if self.dialect == "service":
+                rows = scanned(rows)
+            return [row for _, row in self._encode(rows, messages)]
 
     def accounts(
         self, addresses: Iterable[str] | None, *, include_boc: bool, limit: int | None = None
@@ -173,7 +207,11 @@ class HeldRows:
         return transactions, self._store.read("messages", [run])
 
     def _read_keys(self, name: str, run: range, columns: tuple[str, ...]) -> pa.Table:
-        return self._store.read(name, [run], columns).combine_chunks()
+        return self._store.read(name, [run], columns).select(columns).combine_chunks()
+
+    def _read_history_keys(self, changed: int, columns: tuple[str, ...]) -> pa.Table:  # noqa: ARG002
+        tables = read_history(self._store, None, Period(), {"transactions": columns})
+        return tables["transactions"].combine_chunks()
 
     def _find_cuts(self, run: range) -> Sequence[range]:
         """Split a range into parts of about `ROWS` transactions."""
@@ -184,16 +222,22 @@ class HeldRows:
 
     def _encode_part(self, run: range, part: range) -> Mapping[int, Sequence[Transaction]]:
         transactions, messages = (within(table, [part]) for table in self._tables(run))
+        found: dict[int, list[Transaction]] = {seqno: [] for seqno in part}
+        for seqno, row in self._encode(transactions, messages):
+            found[seqno].append(row)
+        return found
+
+    def _encode(
+        self, transactions: pa.Table, messages: pa.Table
+    ) -> Iterator[tuple[int, Transaction]]:
+        """Yield transactions with the seqnos of their masterchain blocks."""
         named: dict[str, set[str | None]] = defaultdict(set)
         for tx_hash, *ends in _columns(messages, "tx_hash", "source", "destination"):
             named[tx_hash].update(ends)
         rows = encode.encode_transactions(transactions, messages, self.dialect)
         columns = _columns(transactions, "mc_block_seqno", "hash", "lt", "account")
-        found: dict[int, list[Transaction]] = {seqno: [] for seqno in part}
         for (seqno, tx_hash, lt, account), json in zip(columns, rows, strict=True):
-            addresses = frozenset({account, *named[tx_hash]})
-            found[seqno].append(Transaction(lt, account, addresses, json))
-        return found
+            yield seqno, Transaction(lt, account, frozenset({account, *named[tx_hash]}), json)
 
     def _encode_blocks(self, run: range) -> Mapping[int, Sequence[Block]]:
         table = self._store.read("blocks", [run])

@@ -23,6 +23,7 @@ from tonframes.service.parameters import (
     raw_addresses,
     unconverted,
 )
+from tonframes.wire import schema
 from tonframes.wire.kinds import SHARD
 
 if TYPE_CHECKING:
@@ -104,24 +105,29 @@ def search_transactions(held: HeldRows, query: Query) -> Sequence[Transaction]:
     for condition, value in asked:
         if condition.column == "mc_block_seqno" and held.run(value) is None:
             raise not_found(f"masterchain block {value} not found")
-    rows = _search(held, "transactions", asked, (*_columns(_TRANSACTIONS), "account"))
+    columns = (*_columns(_TRANSACTIONS), "account")
+    parts = (held.keys("transactions", run, columns) for run in held.runs())
+    rows = _search([*parts, held.history_keys(columns)], asked)
     if accounts:
         rows = rows.filter(pc.is_in(rows["account"], value_set=pa.array(accounts)))
     by_time = {"start_utime", "end_utime"} & query.keys()
     # Of one account the rows come in the same order, as its address is the same in all of them.
-    columns = ["now", "lt", "account"] if by_time else ["lt", "account"]
-    keys = list(zip(*(rows[name].to_pylist() for name in columns), strict=True))
+    order_by = ["now", "lt", "account"] if by_time else ["lt", "account"]
+    keys = list(zip(*(rows[name].to_pylist() for name in order_by), strict=True))
     order = page.of(
         range(len(rows)), lambda i, sign: (*(sign * n for n in keys[i][:-1]), keys[i][-1]), "desc"
     )
     chosen = rows.take(pa.array(order, pa.int64()))
+    seqnos, accounts, lts = (
+        chosen[name].to_pylist() for name in ("mc_block_seqno", "account", "lt")
+    )
+    of_blocks = (row for seqno in dict.fromkeys(seqnos) for row in held.transactions(seqno) or ())
+    apart = [i for i, seqno in enumerate(seqnos) if held.run(seqno) is None]
+    of_histories = held.of_histories([accounts[i] for i in apart], [lts[i] for i in apart])
     found: dict[tuple[int, str], Transaction] = {
-        (row.lt, row.account): row
-        for seqno in dict.fromkeys(chosen["mc_block_seqno"].to_pylist())
-        for row in held.transactions(seqno) or ()
+        (row.lt, row.account): row for row in (*of_blocks, *of_histories)
     }
-    names = zip(chosen["lt"].to_pylist(), chosen["account"].to_pylist(), strict=True)
-    return [found[name] for name in names]
+    return [found[name] for name in zip(lts, accounts, strict=True)]
 
 
 def search_blocks(held: HeldRows, query: Query) -> Sequence[Block]:
@@ -129,7 +135,9 @@ def search_blocks(held: HeldRows, query: Query) -> Sequence[Block]:
     page = Page.read(query)
     asked = _read(_BLOCKS, query)
     page.check()
-    rows = _search(held, "blocks", asked, _columns(_BLOCKS))
+    columns = _columns(_BLOCKS)
+    none = schema.BLOCKS.schema.empty_table().select(columns)
+    rows = _search([none, *(held.keys("blocks", run, columns) for run in held.runs())], asked)
     times = rows["gen_utime"].to_pylist()
     order = page.of(range(len(rows)), lambda i, sign: sign * times[i])
     chosen = rows.take(pa.array(order, pa.int64()))
@@ -138,8 +146,8 @@ def search_blocks(held: HeldRows, query: Query) -> Sequence[Block]:
         for seqno in dict.fromkeys(chosen["mc_block_seqno"].to_pylist())
         for block in held.blocks(seqno)
     }
-    columns = (chosen[name].to_pylist() for name in ("workchain", "shard", "seqno"))
-    return [found[name] for name in zip(*columns, strict=True)]
+    names = (chosen[name].to_pylist() for name in ("workchain", "shard", "seqno"))
+    return [found[name] for name in zip(*names, strict=True)]
 
 
 def _read(conditions: dict[str, _Condition], query: Query) -> list[tuple[_Condition, Any]]:
@@ -155,14 +163,9 @@ def _columns(conditions: dict[str, _Condition]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(condition.column for condition in conditions.values()))
 
 
-def _search(
-    held: HeldRows, name: str, asked: Sequence[tuple[_Condition, Any]], columns: tuple[str, ...]
-) -> pa.Table:
-    """Return columns of the rows that meet all conditions."""
-    tables = [_filtered(held.keys(name, run, columns), asked) for run in held.runs()]
-    if not tables:
-        tables = [pa.table({column: pa.array([], pa.int64()) for column in columns})]
-    return pa.concat_tables(tables)
+def _search(parts: Sequence[pa.Table], asked: Sequence[tuple[_Condition, Any]]) -> pa.Table:
+    """Return the rows that meet all conditions."""
+    return pa.concat_tables(_filtered(part, asked) for part in parts)
 
 
 def _filtered(rows: pa.Table, asked: Sequence[tuple[_Condition, Any]]) -> pa.Table:

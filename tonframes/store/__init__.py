@@ -66,7 +66,7 @@ The modules, from what users call down to bytes::
 
 from tonframes.seqnos import SPAN, aligned, subtract
 from tonframes.store.digest import digest, within
-from tonframes.store.histories import held_spans, transactions_in
+from tonframes.store.histories import held_spans, read_history, transactions_in
 from tonframes.store.history_views import held_transactions, read_transactions
 from tonframes.store.identity import NETWORKS
 from tonframes.store.ingest import ingest
@@ -101,6 +101,7 @@ __all__ = [
     "open_blocks",
     "read_accounts",
     "read_blocks",
+    "read_history",
     "read_transactions",
     "spans_of",
     "subtract",

@@ -6,6 +6,8 @@ import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+import pyarrow.compute as pc
+
 from tonframes.errors import warn
 from tonframes.seqnos import joined, meeting
 from tonframes.store import damage, histories, merging
@@ -24,10 +26,9 @@ if TYPE_CHECKING:
     from tonframes.store.spans import Span
 
 
-def _name_of(commit: Mapping[str, pa.Table]) -> str:
+def _name_of(commit: Mapping[str, pa.Table], moment: datetime) -> str:
     """Return the name of the files of a commit of histories."""
-    moment = datetime.now(UTC).strftime(MOMENT)
-    return f"{moment}-{digest(commit['histories'])[:8]}.parquet"
+    return f"{moment.strftime(MOMENT)}-{digest(commit['histories'])[:8]}.parquet"
 
 
 class Store(RangeWriter):
@@ -55,7 +56,8 @@ class Store(RangeWriter):
             self._append("address_book", tables["address_book"])
             fresh = histories.fresh_rows(self, tables, claims)
             if len(fresh["histories"]):
-                self._write_commit(fresh, _name_of(fresh))
+                fetched = pc.max(tables["address_book"]["fetched_at"]).as_py()
+                self._write_commit(fresh, _name_of(fresh, fetched or datetime.now(UTC)))
                 self._merge_histories()
 
     def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
@@ -78,7 +80,7 @@ class Store(RangeWriter):
             rows = histories.merged_rows(files)
         except Damaged:
             return
-        merge = merging.Merge(_name_of(rows), [file.path.name for file in files])
+        merge = merging.Merge(_name_of(rows, datetime.now(UTC)), [file.path.name for file in files])
         merge.note(self.path)
         self._write_commit(rows, merge.new)
         merge.finish(self.path)

@@ -1,9 +1,10 @@
 """A synthetic chain that follows the rules of the real one, for tests, examples and benchmarks.
 
 `synthetic_blocks` makes consecutive masterchain blocks as the deployed service would answer;
-`Chain` also shows the states of the accounts after each of them. The same seed makes the same
-chain. Its network has the id -217, which no real network has (mainnet is -239, testnet -3), so no
-store mixes it with real data.
+`Chain` also shows the states of the accounts after each of them. `life.Life` makes the histories of
+some accounts over three months, without the blocks between. The same seed makes the same chain. Its
+network has the id -217, which no real network has (mainnet is -239, testnet -3), so no store mixes
+it with real data.
 
 These rules hold exactly:
 
@@ -18,9 +19,9 @@ These rules hold exactly:
 
 Prices are those at the time of the chain (`start`), by default those after the change of 2026.
 
-Every rare case occurs within 120 blocks of the default size, or within a few blocks of 1000
-transactions. Only splits and merges need more blocks (the first split is in block 26, the first
-merge in block 74):
+In a `Chain`, every rare case occurs within 120 blocks of the default size, or within a few blocks
+of 1000 transactions. Only splits and merges need more blocks (the first split is in block 26, the
+first merge in block 74):
 
 - external messages in and out; tick and tock transactions of special accounts, with gas fees and
   gas used exchanged as in today's service (config contract) and not exchanged (elector);

@@ -42,8 +42,10 @@ def action_phase(run: Run, outcome: Outcome) -> dict[str, Any]:
         charged = spending.collected + spending.fine
         run.fees += charged
         run.balance, run.out = spending.balance, spending.messages
-        if outcome.memory is not None:
-            account.remember(outcome.memory)
+        if outcome.code is not None:
+            account.contract = outcome.code
+        if outcome.memory is not None or outcome.code is not None:
+            account.remember(account.memory if outcome.memory is None else outcome.memory)
     else:
         run.fine = charged = min(spending.fine, run.balance)
         run.pay(charged)
@@ -52,7 +54,7 @@ def action_phase(run: Run, outcome: Outcome) -> dict[str, Any]:
         run.deleted = True
         account.delete()
     # A phase that failed shows the sums and counts of what it had prepared. They were not paid.
-    forwarding = spending.forwarding
+    forwarding, special = spending.forwarding, int(outcome.code is not None)
     return {
         "success": run.acted,
         "valid": code not in (TOO_LONG, UNKNOWN_ACTION),
@@ -62,19 +64,21 @@ def action_phase(run: Run, outcome: Outcome) -> dict[str, Any]:
         **({"total_action_fees": str(charged)} if charged else {}),
         "result_code": code,
         **({"result_arg": arg} if arg else {}),
-        "tot_actions": len(outcome.actions),
-        "spec_actions": 0,
+        "tot_actions": len(outcome.actions) + special,
+        "spec_actions": special,
         "skipped_actions": spending.skipped if run.moment.now >= VERSION_8 else 0,
         "msgs_created": len(spending.messages),
-        "action_list_hash": _list_hash(outcome.actions),
+        "action_list_hash": _list_hash(outcome),
         "tot_msg_size": {"cells": str(spending.cells), "bits": str(spending.bits)},
     }
 
 
-def _list_hash(actions: tuple[Send | None, ...]) -> str:
+def _list_hash(outcome: Outcome) -> str:
     """Hash the list of actions as its cells, with the last action outermost."""
     cell = Cell()
-    for action in actions:
+    if outcome.code is not None:  # action_set_code#ad4de08e
+        cell = Cell(0xAD4DE08E, 32, (cell, outcome.code.code))
+    for action in outcome.actions:
         if action is None:
             cell = Cell(0xBAD00BAD, 32, (cell,))
         else:  # action_send_msg#0ec3c86d

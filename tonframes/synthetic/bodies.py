@@ -56,7 +56,8 @@ class Body:
         return name
 
 
-def _coins(amount: int) -> dict[str, Any]:
+def shown_coins(amount: int) -> dict[str, Any]:
+    """Return an amount of coins as the service decodes it."""
     size = (amount.bit_length() + 7) // 8
     return {"@type": "var_uint", "len": str(size), "value": str(amount)}
 
@@ -112,32 +113,40 @@ def excess(query: int) -> Body:
     return Body(cell, {"@type": "excess", "query_id": str(query)}, {"query": query})
 
 
-def _payload(text: str | None) -> tuple[Cell, dict[str, Any]]:
-    """Write a forward payload, always in its own cell."""
-    cell = _text(text) if text else Cell()
-    value = {"@type": "text_comment", "text": text} if text else {"@type": "empty_cell"}
+def _payload(content: str | Body | None) -> tuple[Cell, dict[str, Any]]:
+    """Write a forward payload, a text or any other body, always in its own cell."""
+    if isinstance(content, Body):
+        return content.cell, {"@type": "second_from_either", "value": content.decoded}
+    cell = _text(content) if content else Cell()
+    value = {"@type": "text_comment", "text": content} if content else {"@type": "empty_cell"}
     return cell, {"@type": "second_from_either", "value": value}
 
 
 def jetton_transfer(
-    query: int, amount: int, *, to: str, response: str, forward: int = 0, text: str | None = None
+    query: int,
+    amount: int,
+    *,
+    to: str,
+    response: str,
+    forward: int = 0,
+    content: str | Body | None = None,
 ) -> Body:
     """Write the request to a jetton wallet to send jettons (TEP-74 `transfer`)."""
-    payload, shown = _payload(text)
+    payload, shown = _payload(content)
     cell = Builder().uint(0x0F8A7EA5, 32).uint(query, 64).coins(amount).address(to)
     cell.address(response).uint(0, 1).coins(forward).uint(1, 1).ref(payload)
     decoded = {
         "@type": "jetton_transfer",
         "query_id": str(query),
-        "amount": _coins(amount),
+        "amount": shown_coins(amount),
         "destination": _address(to),
         "response_destination": _address(response),
         "custom_payload": {"@type": "nothing_from_maybe"},
-        "forward_ton_amount": _coins(forward),
+        "forward_ton_amount": shown_coins(forward),
         "forward_payload": shown,
     }
     fields = {"query": query, "amount": amount, "to": to, "response": response}
-    return Body(cell.cell(), decoded, fields | {"forward": forward, "text": text})
+    return Body(cell.cell(), decoded, fields | {"forward": forward, "content": content})
 
 
 def jetton_internal_transfer(
@@ -147,37 +156,38 @@ def jetton_internal_transfer(
     sender: str | None,
     response: str,
     forward: int = 0,
-    text: str | None = None,
+    content: str | Body | None = None,
 ) -> Body:
     """Write the transfer from jetton wallet to jetton wallet (TEP-74 `internal_transfer`)."""
-    payload, shown = _payload(text)
+    payload, shown = _payload(content)
     cell = Builder().uint(0x178D4519, 32).uint(query, 64).coins(amount).address(sender)
     cell.address(response).coins(forward).uint(1, 1).ref(payload)
     decoded = {
         "@type": "jetton_internal_transfer",
         "query_id": str(query),
-        "amount": _coins(amount),
+        "amount": shown_coins(amount),
         "from": _address(sender),
         "response_address": _address(response),
-        "forward_ton_amount": _coins(forward),
+        "forward_ton_amount": shown_coins(forward),
         "forward_payload": shown,
     }
     fields = {"query": query, "amount": amount, "sender": sender, "response": response}
-    return Body(cell.cell(), decoded, fields | {"forward": forward, "text": text})
+    return Body(cell.cell(), decoded, fields | {"forward": forward, "content": content})
 
 
-def jetton_notify(query: int, amount: int, sender: str | None, text: str | None) -> Body:
+def jetton_notify(query: int, amount: int, sender: str | None, content: str | Body | None) -> Body:
     """Write the notice to the owner of received jettons (TEP-74 `transfer_notification`)."""
-    payload, shown = _payload(text)
+    payload, shown = _payload(content)
     cell = Builder().uint(0x7362D09C, 32).uint(query, 64).coins(amount).address(sender)
     decoded = {
         "@type": "jetton_notify",
         "query_id": str(query),
-        "amount": _coins(amount),
+        "amount": shown_coins(amount),
         "sender": _address(sender),
         "forward_payload": shown,
     }
-    return Body(cell.uint(1, 1).ref(payload).cell(), decoded)
+    fields = {"query": query, "amount": amount, "sender": sender, "content": content}
+    return Body(cell.uint(1, 1).ref(payload).cell(), decoded, fields)
 
 
 def jetton_mint(query: int, amount: int, to: str) -> Body:
@@ -187,7 +197,7 @@ def jetton_mint(query: int, amount: int, to: str) -> Body:
         "@type": "jetton_mint",
         "query_id": str(query),
         "to_address": _address(to),
-        "amount": _coins(amount),
+        "amount": shown_coins(amount),
     }
     return Body(cell, decoded, {"query": query, "amount": amount, "to": to})
 
@@ -201,7 +211,7 @@ def nft_transfer(query: int, new_owner: str, response: str, forward: int) -> Bod
         "new_owner": _address(new_owner),
         "response_destination": _address(response),
         "custom_payload": {"@type": "nothing_from_maybe"},
-        "forward_amount": _coins(forward),
+        "forward_amount": shown_coins(forward),
         "forward_payload": {"@type": "first_from_either", "value": {"@type": "empty_cell"}},
     }
     fields = {"query": query, "to": new_owner, "response": response, "forward": forward}

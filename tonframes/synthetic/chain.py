@@ -2,30 +2,25 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic.accounts import hidden
-from tonframes.synthetic.contracts import WALLET
+from tonframes.synthetic.delivery import STEP, STRIDE, Delivery, hide_states_between, moment_of
 from tonframes.synthetic.directory import address_book, mentioned, metadata
 from tonframes.synthetic.execution import execute
-from tonframes.synthetic.messages import Message, request_cell
 from tonframes.synthetic.population import CONFIG, ELECTOR, populate
-from tonframes.synthetic.run import Moment
-from tonframes.synthetic.scenarios import RARE, Plan, pick
+from tonframes.synthetic.scenarios import RARE, pick
 from tonframes.synthetic.shards import Layout, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from tonframes.synthetic.messages import Message
+
 #: 28 May 2026: after the price change of 2026.
 START = 1_780_000_000
 FIRST_SEQNO = 90_000_000
 TRANSACTIONS = 25
-#: Logical times of blocks are multiples of a step. A masterchain block and the shard blocks that it
-#: includes share one stride.
-STEP, STRIDE = 1_000_000, 4_000_000
 #: Special accounts run at the start (tick) and the end (tock) of every masterchain block.
 TICKS, TOCKS = (ELECTOR,), (ELECTOR, CONFIG)
 #: The transactions of special accounts, and one more.
@@ -86,7 +81,7 @@ class Chain:
         wallets = max(200, transactions_per_block // 2)
         self._people = populate(self._rng, start=start, lt=first_seqno * STRIDE, wallets=wallets)
         self._layout = Layout(self.seqno, lead=self._rng.randrange(2_000, 3_000))
-        self._under_way: list[Message] = []
+        self._delivery = Delivery(self._rng, self._people, self._layout)
         self._rare = 0
 
     # Blocks
@@ -103,7 +98,7 @@ class Chain:
         self.seqno += 1
         self.now += self._rng.choice((0, 1, 1, 2, 3, 5))
         self._lt += STRIDE
-        self._deliver()
+        self._delivery.deliver()
         self._play_rare()
         ordinary = min(len(self._layout.masterchain.queue), max(1, self._per_block // 8))
         ordinary = min(ordinary, self._per_block - FEWEST)
@@ -119,33 +114,14 @@ class Chain:
             "address_book": self._book(mentioned(transactions)),
         }
 
-    def _deliver(self) -> None:
-        """Deliver the messages that earlier blocks sent to other shards."""
-        for message in self._under_way:
-            self._layout.of(message.destination or "").queue.append(message)
-        self._under_way = []
-
     def _play_rare(self) -> None:
         for _ in range(max(1, self._per_block // TRANSACTIONS)):
             sender = self._rng.choice(self._people.wallets)
             plan = RARE[self._rare % len(RARE)](self._people, sender)
             self._rare += 1
-            self._layout.of(plan.account.address).queue.appendleft(self._external(plan))
-
-    def _external(self, plan: Plan) -> Message:
-        """Make the signed external message of a plan."""
-        orders = [(order.mode, *request_cell(order)) for order in plan.orders]
-        seqno = plan.account.memory.get("seqno", 0)
-        signature = self._rng.randbytes(64)
-        contract = plan.account.contract or WALLET
-        body = contract.request(signature, self.now + 60, seqno, orders)
-        return Message(
-            source=None,
-            destination=plan.account.address,
-            body=body,
-            init=plan.init,
-            orders=plan.orders,
-        )
+            self._layout.of(plan.account.address).queue.appendleft(
+                self._delivery.request(plan, self.now)
+            )
 
     def _shard_blocks(self, budget: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
         """Make the shard blocks, and divide a number of transactions among them."""
@@ -176,48 +152,33 @@ class Chain:
                 message = shard.queue.popleft()
             else:
                 plan = pick(self._people, senders)
-                message = self._external(plan)
+                message = self._delivery.request(plan, self.now)
                 if not shard.holds(plan.account.address):
-                    self._under_way.append(message)
+                    self._delivery.under_way.append(message)
                     continue
             rows.append(self._run(shard, message, start_lt))
-        return _hide_states_between(rows)
+        return hide_states_between(rows)
 
     def _masterchain_block(self, ordinary: int) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         shard, start_lt = self._layout.masterchain, self._lt + 3 * STEP
         rows = [self._tick(shard, address, start_lt) for address in TICKS]
         rows += [self._run(shard, shard.queue.popleft(), start_lt) for _ in range(ordinary)]
         rows += [self._tick(shard, address, start_lt, is_tock=True) for address in TOCKS]
-        rows = _hide_states_between(rows)
+        rows = hide_states_between(rows)
         return self._header(shard, rows, start_lt), rows
 
     def _run(self, shard: Shard, message: Message, start_lt: int) -> dict[str, Any]:
-        """Run the transaction of one message, and queue the messages that it sends."""
-        account = self._people.find(message.destination or "")
-        lt = max(start_lt + 1, message.created_lt + 1, account.end_lt)
-        transaction, out = execute(
-            account,
-            message,
-            self._moment(shard, lt),
-            rng=self._rng,
-            suspended=self._people.is_suspended(account.address),
+        return self._delivery.run(
+            shard, message, start_lt=start_lt, now=self.now, mc_seqno=self.seqno
         )
-        self._people.accounts.setdefault(account.address, account)
-        for sent in out:
-            if sent.destination is None:
-                continue
-            if shard.holds(sent.destination):  # may be processed in the same block
-                shard.queue.append(sent)
-            else:
-                self._under_way.append(sent)
-        return transaction
 
     def _tick(
         self, shard: Shard, address: str, start_lt: int, *, is_tock: bool = False
     ) -> dict[str, Any]:
         """Run a special account at the start or the end of a masterchain block."""
         account = self._people.find(address)
-        moment = self._moment(shard, max(start_lt + 1, account.end_lt))
+        lt = max(start_lt + 1, account.end_lt)
+        moment = moment_of(shard, lt, now=self.now, mc_seqno=self.seqno)
         # The data of the service has both forms. Here the config contract has today's form, and the
         # elector the correct form of older recordings.
         exchanged = address == CONFIG
@@ -225,10 +186,6 @@ class Chain:
             account, None, moment, rng=self._rng, is_tock=is_tock, exchanged=exchanged
         )
         return transaction
-
-    def _moment(self, shard: Shard, lt: int) -> Moment:
-        block_ref = shard.ref | {"seqno": shard.seqno + 1}
-        return Moment(now=self.now, lt=lt, mc_seqno=self.seqno, block_ref=block_ref)
 
     def _header(
         self,
@@ -282,18 +239,6 @@ class Chain:
 
     def _book(self, addresses: Iterable[str]) -> dict[str, Any]:
         return address_book(self._people.find(address) for address in addresses)
-
-
-def _hide_states_between(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Reduce the states between several transactions of an account in a block to hashes."""
-    by_account: dict[str, list[dict[str, Any]]] = {}
-    for row in rows:
-        by_account.setdefault(row["account"], []).append(row)
-    for same in by_account.values():
-        for row, following in pairwise(same):
-            row["account_state_after"] = hidden(row["account_state_after"]["hash"])
-            following["account_state_before"] = hidden(following["account_state_before"]["hash"])
-    return rows
 
 
 def synthetic_blocks(

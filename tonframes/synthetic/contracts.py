@@ -30,6 +30,8 @@ TOO_MANY_CELLS = 65_537
 TOO_MANY_ACTIONS = 256
 #: The mode of a message that is left out if it cannot be sent.
 IGNORE_ERRORS = 2
+#: Every contract, by the hash of its code cell.
+_BY_CODE: dict[bytes, Contract] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +72,9 @@ class Outcome:
         The actions; None stands for an unknown action.
     cells
         Cells of the new state, if it is to be too large.
+    code
+        The contract to run from the next transaction on; None for no change. This is one more
+        action, before the others.
     """
 
     gas: int
@@ -78,6 +83,7 @@ class Outcome:
     memory: dict[str, Any] | None = None
     actions: tuple[Send | None, ...] = ()
     cells: int = 0
+    code: Contract | None = None
 
 
 def no_data(_memory: dict[str, Any]) -> Cell:
@@ -106,6 +112,7 @@ class Contract:
             bulk = b"".join(sha256(seed + bytes((at, part))).digest() for part in range(3))
             tail = (Cell(int.from_bytes(bulk), 768, tail),)
         object.__setattr__(self, "code", tail[0])
+        _BY_CODE[self.code.hash] = self
 
     def init(self, memory: dict[str, Any]) -> StateInit:
         """Return the initial state of a new account with this contract."""
@@ -191,7 +198,7 @@ def _send_jettons(call: Call, message: Message) -> Outcome:
         sender=memory["owner"],
         response=given["response"],
         forward=given["forward"],
-        text=given["text"],
+        content=given["content"],
     )
     to, init = jetton_wallet_of(given["to"], memory["master"])
     send = Send(destination=to, mode=64, body=body, init=init)
@@ -208,7 +215,9 @@ def _receive_jettons(call: Call, message: Message) -> Outcome:
     forward = given["forward"]
     if forward:
         owner = memory["owner"]
-        note = bodies.jetton_notify(given["query"], given["amount"], given["sender"], given["text"])
+        note = bodies.jetton_notify(
+            given["query"], given["amount"], given["sender"], given["content"]
+        )
         sends.append(Send(destination=owner, value=forward, mode=1, body=note, bounce=False))
     rest = message.value - 2 * forward - JETTON_GAS
     if rest > 0:  # mode 2: ignore it if it cannot be sent
@@ -377,13 +386,6 @@ DESTROYER = Contract("destroyer", _destroyer)
 LOGGER = Contract("logger", _logger, _logger_data)
 ELECTOR = Contract("elector", _elector, size=3_000)
 CONFIG = Contract("config", _config, size=2_000)
-_BY_CODE = {
-    contract.code.hash: contract
-    for contract in (
-        *(WALLET, WALLET_V5, CARELESS, JETTON_WALLET, JETTON_MASTER, NFT_ITEM, NFT_COLLECTION),
-        *(*THROWERS, BURNER, COMMITTER, *FAILING, DESTROYER, LOGGER, ELECTOR, CONFIG),
-    )
-}
 
 
 def with_code(code: Cell) -> Contract:

@@ -58,7 +58,7 @@ class Plan:
 Scenario = Callable[["Population", "Account"], Plan]
 
 
-def _to(
+def order(
     account: Account | str,
     value: int,
     body: bodies.Body | None = None,
@@ -93,19 +93,19 @@ def _comment(people: Population) -> bodies.Body:
 def transfer(people: Population, sender: Account) -> Plan:
     """Send some TON without a comment."""
     to = people.rng.choice(people.wallets)
-    return Plan(sender, (_to(to, _some(people), bounce=False),))
+    return Plan(sender, (order(to, _some(people), bounce=False),))
 
 
 def comment(people: Population, sender: Account) -> Plan:
     """Send some TON with a comment."""
     to = people.rng.choice(people.wallets)
-    return Plan(sender, (_to(to, _some(people), _comment(people), bounce=False),))
+    return Plan(sender, (order(to, _some(people), _comment(people), bounce=False),))
 
 
 def payroll(people: Population, sender: Account) -> Plan:
     """Pay four wallets at once."""
     chosen = people.rng.sample(people.wallets, 4)
-    orders = tuple(_to(to, _some(people), _comment(people), bounce=False) for to in chosen)
+    orders = tuple(order(to, _some(people), _comment(people), bounce=False) for to in chosen)
     return Plan(sender, orders)
 
 
@@ -121,9 +121,9 @@ def jettons(people: Population, sender: Account) -> Plan:
         to=to,
         response=owner.address,
         forward=forward,
-        text=text,
+        content=text,
     )
-    return Plan(owner, (_to(wallet, 15 * TON // 100, body),))
+    return Plan(owner, (order(wallet, 15 * TON // 100, body),))
 
 
 def _holder(people: Population, sender: Account) -> tuple[Account, str]:
@@ -141,20 +141,20 @@ def nft(people: Population, _sender: Account) -> Plan:
     to = people.rng.choice(people.wallets).address
     forward = people.rng.choice((1, TON // 100))
     body = bodies.nft_transfer(people.rng.getrandbits(48), to, owner.address, forward)
-    return Plan(owner, (_to(item, TON // 20, body),))
+    return Plan(owner, (order(item, TON // 20, body),))
 
 
 def event(people: Population, sender: Account) -> Plan:
     """Call a contract that sends an event to the outside."""
     body = bodies.opaque(0x6EC9DC65, people.rng.getrandbits(64), 64)
-    return Plan(sender, (_to(people.odd["logger"], _some(people), body),))
+    return Plan(sender, (order(people.odd["logger"], _some(people), body),))
 
 
 def spam(people: Population, _sender: Account) -> Plan:
     """Send advertisements with a few nanoton to many wallets: no_gas, and no bounce."""
     rng = people.rng
     orders = tuple(
-        _to(to, rng.randrange(1, 5_000), bodies.comment(rng.choice(SPAM)), bounce=False)
+        order(to, rng.randrange(1, 5_000), bodies.comment(rng.choice(SPAM)), bounce=False)
         for to in rng.sample(people.wallets, VICTIMS)
     )
     return Plan(rng.choice(people.spammers), orders)
@@ -179,7 +179,7 @@ def _call(name: str, value: int = TON // 10) -> Scenario:
 
     def scenario(people: Population, sender: Account) -> Plan:
         body = bodies.opaque(0x5A17C0DE, people.rng.getrandbits(288), 288)
-        return Plan(sender, (_to(people.odd[name], value, body),))
+        return Plan(sender, (order(people.odd[name], value, body),))
 
     return scenario
 
@@ -189,7 +189,7 @@ def _poor_call(name: str) -> Scenario:
 
     def scenario(people: Population, sender: Account) -> Plan:
         value = prices_at(0, people.start).lump_price * 6 // 5
-        return Plan(sender, (_to(people.odd[name], value),))
+        return Plan(sender, (order(people.odd[name], value),))
 
     return scenario
 
@@ -200,7 +200,7 @@ def _each_of(group: str, *, bounce: bool, value: int) -> Scenario:
     def scenario(people: Population, sender: Account) -> Plan:
         accounts: list[Account] = getattr(people, group)
         accounts.append(accounts.pop(0))
-        return Plan(sender, (_to(accounts[-1], value, _comment(people), bounce=bounce),))
+        return Plan(sender, (order(accounts[-1], value, _comment(people), bounce=bounce),))
 
     return scenario
 
@@ -208,19 +208,19 @@ def _each_of(group: str, *, bounce: bool, value: int) -> Scenario:
 def newcomer(people: Population, sender: Account) -> Plan:
     """Send TON to an unused address: no_state, and the account is uninit afterwards."""
     address = people.wallet_init().address()
-    return Plan(sender, (_to(address, _some(people), bounce=False),))
+    return Plan(sender, (order(address, _some(people), bounce=False),))
 
 
 def nobody(people: Population, sender: Account) -> Plan:
     """Send TON to an unused address, bounceable: it is returned."""
     address = people.wallet_init().address()
-    return Plan(sender, (_to(address, _some(people), _comment(people)),))
+    return Plan(sender, (order(address, _some(people), _comment(people)),))
 
 
 def deploy(people: Population, sender: Account) -> Plan:
     """Deploy a wallet with the message that pays it."""
     init = people.wallet_init()
-    return Plan(sender, (_to(init.address(), TON, init=init, bounce=False),))
+    return Plan(sender, (order(init.address(), TON, init=init, bounce=False),))
 
 
 def deploy_from_outside(people: Population, sender: Account) -> Plan:
@@ -228,38 +228,38 @@ def deploy_from_outside(people: Population, sender: Account) -> Plan:
     if not people.undeployed:
         return transfer(people, sender)
     account, init = people.undeployed.pop()
-    return Plan(account, (_to(sender, TON // 10, _comment(people), bounce=False),), init)
+    return Plan(account, (order(sender, TON // 10, _comment(people), bounce=False),), init)
 
 
 def suspended(people: Population, sender: Account) -> Plan:
     """Try to deploy to a suspended address."""
     account, init = people.rng.choice(people.suspended)
-    return Plan(sender, (_to(account, TON // 10, init=init),))
+    return Plan(sender, (order(account, TON // 10, init=init),))
 
 
 def bad_state(people: Population, sender: Account) -> Plan:
     """Try to deploy with the initial state of another address."""
     address = people.wallet_init().address()
-    return Plan(sender, (_to(address, TON // 10, init=people.wallet_init()),))
+    return Plan(sender, (order(address, TON // 10, init=people.wallet_init()),))
 
 
 def one_nanoton(people: Population, sender: Account) -> Plan:
     """Send a single nanoton: no_gas."""
     to = people.rng.choice(people.wallets)
-    return Plan(sender, (_to(to, 1, _comment(people), bounce=False),))
+    return Plan(sender, (order(to, 1, _comment(people), bounce=False),))
 
 
 def nothing(people: Population, sender: Account) -> Plan:
     """Send a value of 0: an empty credit phase."""
     to = people.rng.choice(people.wallets)
-    return Plan(sender, (_to(to, 0, bounce=False),))
+    return Plan(sender, (order(to, 0, bounce=False),))
 
 
 def whale(people: Population, _sender: Account) -> Plan:
     """Send a billion TON."""
     to = people.whales[1]
     body = bodies.comment("to the cold wallet")
-    return Plan(people.whales[0], (_to(to, 10**18 + 1, body, bounce=False),))
+    return Plan(people.whales[0], (order(to, 10**18 + 1, body, bounce=False),))
 
 
 def careless(people: Population, _sender: Account) -> Plan:
@@ -273,7 +273,7 @@ def overdrawn(people: Population, _sender: Account) -> Plan:
     to = people.rng.choice(people.wallets)
     value = sender.balance + TON
     body = bodies.comment("all I have and more, and " * 5)
-    return Plan(sender, (_to(to, value, body, mode=1),))
+    return Plan(sender, (order(to, value, body, mode=1),))
 
 
 def half_paid(people: Population, _sender: Account) -> Plan:
@@ -281,7 +281,7 @@ def half_paid(people: Population, _sender: Account) -> Plan:
     sender = people.of_version(contracts.WALLET_V5)
     values = (_some(people), sender.balance + TON, _some(people), sender.balance + TON)
     chosen = people.rng.sample(people.wallets, len(values))
-    orders = (_to(to, value, bounce=False) for to, value in zip(chosen, values, strict=True))
+    orders = (order(to, value, bounce=False) for to, value in zip(chosen, values, strict=True))
     return Plan(sender, tuple(orders))
 
 
@@ -289,27 +289,27 @@ def strict_v5(people: Population, _sender: Account) -> Plan:
     """Ask a wallet v5 for a message without +2: 137, after COMMIT."""
     sender = people.of_version(contracts.WALLET_V5)
     to = people.rng.choice(people.wallets)
-    return Plan(sender, (_to(to, _some(people), mode=1, bounce=False),))
+    return Plan(sender, (order(to, _some(people), mode=1, bounce=False),))
 
 
 def to_masterchain(people: Population, sender: Account) -> Plan:
     """Send TON to the masterchain, at masterchain prices."""
     to = people.rng.choice(people.mc_wallets)
-    return Plan(sender, (_to(to, TON, _comment(people), bounce=False),))
+    return Plan(sender, (order(to, TON, _comment(people), bounce=False),))
 
 
 def from_masterchain(people: Population, sender: Account) -> Plan:
     """Send TON from the masterchain."""
     return Plan(
         people.rng.choice(people.mc_wallets),
-        (_to(sender, TON, _comment(people), bounce=False),),
+        (order(sender, TON, _comment(people), bounce=False),),
     )
 
 
 def to_elector(people: Population, sender: Account) -> Plan:
     """Send TON to a special account, which does not pay for gas."""
     del people
-    return Plan(sender, (_to(ELECTOR, TON),))
+    return Plan(sender, (order(ELECTOR, TON),))
 
 
 def stranger(people: Population, sender: Account) -> Plan:
@@ -317,7 +317,7 @@ def stranger(people: Population, sender: Account) -> Plan:
     others = [owner for owner in people.holders if owner != sender.address]
     wallet = people.holders[people.rng.choice(others)]
     body = bodies.jetton_transfer(7, 10, to=sender.address, response=sender.address)
-    return Plan(sender, (_to(wallet, TON // 10, body),))
+    return Plan(sender, (order(wallet, TON // 10, body),))
 
 
 def stingy(people: Population, sender: Account) -> Plan:
@@ -325,7 +325,7 @@ def stingy(people: Population, sender: Account) -> Plan:
     owner, wallet = _holder(people, sender)
     to = people.rng.choice(people.wallets).address
     body = bodies.jetton_transfer(8, 10, to=to, response=owner.address, forward=1)
-    return Plan(owner, (_to(wallet, TON // 100, body),))
+    return Plan(owner, (order(wallet, TON // 100, body),))
 
 
 def refused(people: Population, sender: Account) -> Plan:
@@ -333,7 +333,7 @@ def refused(people: Population, sender: Account) -> Plan:
     owner, wallet = _holder(people, sender)
     to = people.rng.choice(people.wallets).address
     body = bodies.jetton_transfer(9, 0, to=to, response=owner.address, forward=1)
-    return Plan(owner, (_to(wallet, TON // 10, body),))
+    return Plan(owner, (order(wallet, TON // 10, body),))
 
 
 def mint(people: Population, _sender: Account) -> Plan:
@@ -342,7 +342,7 @@ def mint(people: Population, _sender: Account) -> Plan:
     to = people.rng.choice(people.wallets).address
     body = bodies.jetton_mint(people.rng.getrandbits(32), 10**9, to)
     admin = people.find(master.memory["admin"])
-    return Plan(admin, (_to(master, TON // 5, body),))
+    return Plan(admin, (order(master, TON // 5, body),))
 
 
 RARE: tuple[Scenario, ...] = (

@@ -1,0 +1,72 @@
+"""The samples are what their maker makes, byte for byte, and can be served and fetched again."""
+
+import pytest
+from pandas.testing import assert_frame_equal
+
+import tonframes as tf
+from tonframes.samples import write_histories, write_sample
+from tonframes.store import Store
+
+
+def files(store):
+    names = (file for file in sorted(store.rglob("*")) if file.is_file())
+    return {
+        str(file.relative_to(store)): file.read_bytes()
+        for file in names
+        if not file.name.startswith(".lock")
+    }
+
+
+def tables(store):
+    """Return what a store holds, without what depends on versions of packages."""
+    held, histories = tf.read_accounts(store), tf.read_transactions(store)
+    return [frame.arrow(name) for frame in (held, histories) for name in frame.names]
+
+
+def test_an_unknown_sample_is_refused():
+    with pytest.raises(ValueError, match="there is no sample 'history': name one of blocks, hist"):
+        tf.sample("history")
+
+
+def test_histories_are_what_their_maker_makes(tmp_path):
+    write_sample("histories", tmp_path / "made")
+    shipped = tf.sample("histories")
+    assert Store(tmp_path / "made").network == Store(shipped).network == "-217"
+    made = tables(tmp_path / "made")
+    assert all(a.equals(b) for a, b in zip(made, tables(shipped), strict=True))
+    assert files(tmp_path / "made").keys() == files(shipped).keys()
+
+
+def test_histories_are_written_the_same_to_the_byte(tmp_path):
+    for name in ("first", "second"):
+        write_histories(Store(tmp_path / name), weeks=2)
+    assert files(tmp_path / "first") == files(tmp_path / "second")
+
+
+def test_histories_are_small():
+    size = sum(map(len, files(tf.sample("histories")).values()))
+    assert 1_000_000 < size < 3_000_000
+    assert 3_000 < len(tf.read_transactions(tf.sample("histories")).transactions) < 4_000
+
+
+def test_any_period_of_the_three_months_can_be_read():
+    held = tf.read_transactions(tf.sample("histories"), since="2026-03-23", until="2026-06-22")
+    assert len(held.accounts) == 11
+    assert len(held.transactions) == len(tf.read_transactions(tf.sample("histories")).transactions)
+    dead = tf.read_transactions(tf.sample("histories"), since="2026-06-15", until="2026-06-22")
+    assert 0 < dead.transactions.account.nunique() < 11
+
+
+def test_histories_are_served_and_fetched_again(tmp_path):
+    shipped = tf.read_transactions(tf.sample("histories"))
+    with tf.serve(tf.sample("histories")) as url, tf.Client(url) as client:
+        fetched = tf.fetch_transactions(shipped.accounts, client=client, store=tmp_path)
+        states = tf.fetch_accounts(shipped.accounts, client=client, store=None)
+    assert_frame_equal(fetched.transactions, shipped.transactions)
+    assert_frame_equal(fetched.messages, shipped.messages)
+    held = tf.read_accounts(tf.sample("histories")).accounts
+    key = ["address", "last_transaction_lt", "balance"]
+    assert_frame_equal(
+        states.accounts[key].sort_values("address", ignore_index=True),
+        held[key].sort_values("address", ignore_index=True),
+    )
