@@ -1,5 +1,7 @@
 # make demo    the main job on made-up data, in a fresh environment
 # make test    the ordinary tests           make check   format, lint, types, imports
+# make docs    the documentation, build/docs  (make docs-links asks other hosts for the pages
+#              that it links to)
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
 # make sample  write both samples anew    make soak    an hour of ill services,
 #                                          kills and full disks (MINUTES=60)
@@ -18,12 +20,20 @@ export PIP_CONSTRAINT := constraints.txt
 export PIP_BUILD_CONSTRAINT := constraints.txt
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-# The tests that depend most on the versions of other packages: all but the long ones of fetching, and the local service.
-VERSION_TESTS := tonframes tests/analysis tests/bodies tests/client tests/network tests/plots tests/store \
-	tests/wire tests/fetch/test_fetch.py \
-	tests/test_addresses.py tests/test_cli.py tests/test_export.py tests/test_frames.py
+# The tests start hundreds of processes: without the cached bytecode each compiles every module anew.
+export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo lab test test-slow test-wheel test-spark test-lowest test-newest check format bench sample baseline columns store-version soak test-random clean
+# One worker more than cores: tests also wait, for a disk, a socket or another process.
+CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
+WORKERS ?= $(shell expr $(CORES) + 1)
+
+# The tests that depend most on the versions of other packages, with five examples of each property:
+# all but the long ones of fetching, the local service, and the answers that are too large.
+VERSION_TESTS := --dist=worksteal --ignore=tests/client/test_size.py tonframes tests/analysis tests/bodies tests/client tests/network tests/plots tests/store \
+	tests/wire tests/fetch/test_fetch.py \
+	tests/test_addresses.py tests/test_cli.py tests/test_excel.py tests/test_export.py tests/test_frames.py
+
+.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-lowest test-newest check format bench sample baseline columns store-version soak test-random clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -32,11 +42,19 @@ demo: .venv/.base
 lab: .venv/.lab
 	$(BIN)/jupyter lab notebooks/01-first-look.ipynb
 
+# Every build executes all pages. Warnings are errors. The last line checks the links between pages.
+docs: .venv/.docs
+	$(BIN)/sphinx-build --fresh-env --nitpicky --fail-on-warning --keep-going --jobs=auto --quiet docs build/docs
+	$(BIN)/python docs/links.py build/docs
+
+docs-links: .venv/.docs
+	$(BIN)/sphinx-build --builder=linkcheck --jobs=auto --quiet docs build/docs-links
+
 test: .venv/.dev
-	$(BIN)/python -m pytest --numprocesses=auto --dist=loadfile
+	$(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal
 
 test-slow: .venv/.dev
-	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest --numprocesses=auto \
+	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal \
 		-m '(slow or hypothesis) and not spark and not wheel' tests
 
 test-wheel: .venv/.dev
@@ -46,10 +64,10 @@ test-spark: .venv/.spark
 	$(BIN)/python -m pytest -m spark tests
 
 test-lowest: .venv-lowest/.test
-	.venv-lowest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
+	HYPOTHESIS_PROFILE=versions .venv-lowest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
 
 test-newest: .venv-newest/.test
-	.venv-newest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
+	HYPOTHESIS_PROFILE=versions .venv-newest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
 
 check: .venv/.dev
 	$(BIN)/ruff format --check
@@ -91,7 +109,7 @@ store-version: .venv/.dev
 	$(BIN)/python tests/store_versions.py
 
 clean:
-	rm -rf .venv .venv-lowest .venv-newest build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-lowest .venv-newest build dist docs/reference/api .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -110,6 +128,10 @@ clean:
 
 .venv/.lab: .venv/.dev
 	$(BIN)/python -m pip install --quiet --editable '.[notebook,boc,engines]'
+	touch $@
+
+.venv/.docs: .venv/.dev
+	$(BIN)/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 
 .venv/.spark: .venv/.dev

@@ -504,3 +504,12 @@ LYING: dict[str, Fault] = {
     "F22 of the next one": of_another(1),
     "F22 of the one before": of_another(-1),
 }
+
+_REPEATED: list[Fault] = [shuffled, twice, twice_otherwise]
+
+#: Faults of a storm by dialect, as many that lie as fail. Without blocks, the proof cannot see that
+#: the first or the last transaction of an account is missing.
+STORM: dict[str, list[Fault]] = {
+    "service": [*PASSING.values(), *[*LYING.values(), *_REPEATED] * 4],
+    "specification": [*PASSING.values(), *[LYING["F16 no rows"], *_REPEATED] * 4],
+}

@@ -10,6 +10,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,7 @@ Row = dict[str, Any]
 
 def whole_histories(blocks: int = 60, seed: int = 0) -> list[Row]:
     """Make transactions of which each account's first one is its first ever, oldest first."""
-    rows = [row for body in synthetic_blocks(blocks, seed=seed) for row in body["transactions"]]
+    rows = json.loads(_transactions(blocks, seed))
     rows.sort(key=_by_lt)
     begun: set[str] = set()
     for row in rows:
@@ -37,6 +38,12 @@ def whole_histories(blocks: int = 60, seed: int = 0) -> list[Row]:
             begun.add(row["account"])
             row["prev_trans_lt"] = "0"
     return rows
+
+
+@cache
+def _transactions(blocks: int, seed: int) -> str:
+    made = synthetic_blocks(blocks, seed=seed)
+    return json.dumps([row for body in made for row in body["transactions"]])
 
 
 class Refused(Exception):  # noqa: N818 - it becomes an answer

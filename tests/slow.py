@@ -6,12 +6,17 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 #: Seeds of the slow run; `make soak` asks for more.
 SEEDS = range(int(os.environ.get("SOAK_SEEDS", "6")))
+
+
+#: For properties of which one example takes as long as ten of others: a quarter of the examples.
+FEW = settings(max_examples=settings.default.max_examples // 4 or 1)
 
 
 def slow(*values: object) -> list[object]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from strategies import dump, least
 
 import tonframes as tf
-from tonframes.display import WIDEST, Card, Preview, ago, cut
+from tonframes.display import _DIGITS, _ENDS, WIDEST, Card, Preview, ago, cut
 from tonframes.frames import Blocks
 from tonframes.inert import inert
 from tonframes.store import views
@@ -23,9 +23,10 @@ from tonframes.wire import schema
 KEY = "k" * 64
 IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
 TAGS = {
-    *("div", "b", "table", "thead", "tbody", "tr", "th", "td", "details", "summary"),
+    *("div", "b", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "span"),
 }
-STYLES = {"text-align: left", "overflow-x: auto"}
+ADDRESS = r"-?[0-9]+:[0-9A-F]{64}|[EUk0][Qf][A-Za-z0-9_-]{46}"
+STYLES = {"text-align: left", "overflow-x: auto", _DIGITS, _ENDS}
 
 
 class HtmlReader(HTMLParser):
@@ -41,12 +42,14 @@ class HtmlReader(HTMLParser):
         self.open.append(tag)
         self.tags.append(tag)
         self.attributes += attrs
+        self.text += "" if tag == "span" else "\n"
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
+        self.text += "" if tag == "span" else "\n"
 
     def handle_data(self, data):
-        self.text += f"{data}\n"
+        self.text += data
 
     def handle_comment(self, data):
         raise AssertionError(data)
@@ -59,7 +62,8 @@ def read(html):
     reader = HtmlReader(html)
     assert not reader.open
     assert set(reader.tags) <= TAGS
-    assert set(reader.attributes) <= {("style", style) for style in STYLES}
+    titles = {("title", value) for value in re.findall(ADDRESS, reader.text)}
+    assert set(reader.attributes) <= titles | {("style", style) for style in STYLES}
     assert html.isprintable()
     return reader.text
 
@@ -91,6 +95,25 @@ def test_cards_escape_all_that_they_are_given():
     text = read(card.html([Preview(evil, [evil], [[evil]], evil), Preview(evil)]))
     assert text.count("<script>alert(1)</script>\\u202e") == 8
     assert "\u202e" not in card.text()
+
+
+RAW = "-1:" + "5" * 64
+FRIENDLY = "Ef9VVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVVbxn"
+
+
+@pytest.mark.parametrize("address", [RAW, FRIENDLY])
+def test_an_address_is_whole_in_the_page_and_its_middle_is_hidden_by_a_style(address):
+    card = Card(f"transactions of {address}, today", [("of", address)])
+    html = card.html([Preview("rows", ["account"], [[address]])])
+    assert read(html).count(address) == 3
+    assert html.count(f'title="{address}"') == 3
+    assert html.count(_ENDS) == 3
+    assert address in card.text()
+
+
+def test_what_only_contains_an_address_is_not_shortened():
+    for text in (f"x{RAW}", f"{FRIENDLY}x", RAW[:-1], "0:" + "5" * 65):
+        assert "<span" not in Card(text, []).html()
 
 
 # ── blocks and accounts ──────────────────────────────────────────────────────────────────────────
@@ -140,6 +163,20 @@ def test_the_first_rows_are_those_of_the_frame():
         assert f"\n{row.account}\n" in html
         assert f"\n{row.lt}\n" in html
     assert html.count(f"\n{blocks.transactions.account[5]}\n") == 0
+
+
+def test_shards_are_shown_in_hex():
+    blocks = tf.read_blocks(tf.sample())
+    assert {-(2**63), 2**62} <= set(blocks.blocks["shard"])
+    assert "\n8000000000000000\n" in read(blocks._repr_html_())
+    assert str(-(2**63)) not in blocks._repr_html_()
+
+
+def test_the_columns_that_are_asked_for_most_come_first():
+    table = read(tf.read_blocks(tf.sample())._repr_html_()).split(".transactions")[1]
+    shown = [text for text in table.split("\n") if text][1:8]
+    assert shown[:4] == ["block_time", "account", "total_fees", "compute_gas_used"]
+    assert set(shown) <= set(tf.describe("transactions")["column"])
 
 
 def test_a_part_of_a_file_is_counted_and_dated_by_its_rows():

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
+import inspect
 import re
 import shlex
 import tomllib
 from pathlib import Path
 
 import pytest
+from executed import run
 
 import tonframes as tf
 from tonframes.cli import _parser
@@ -20,11 +23,14 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 EXTRAS = set(PROJECT["optional-dependencies"])
 HOME = PROJECT["urls"]["Homepage"]
 RAW = HOME.replace("github.com", "raw.githubusercontent.com")
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("data/*.md"), *ROOT.glob("notebooks/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("data/*.md"), *ROOT.glob("docs/**/*.md")])
+GUIDE = [page for page in PAGES if "{code-cell}" in page.read_text()]
 
 
 def fenced(page, language):
-    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+    return re.findall(
+        rf"^```{re.escape(language)}\n(.*?)```", page.read_text(), re.DOTALL | re.MULTILINE
+    )
 
 
 def test_the_python_of_the_readme_gives_the_output_shown(monkeypatch, tmp_path):
@@ -42,6 +48,57 @@ def test_the_python_of_the_readme_gives_the_output_shown(monkeypatch, tmp_path):
     assert len(test.globs["blocks"].transactions) == 50 * 25
     assert list(test.globs["states"].accounts.found) == [False]
     exec(third, test.globs)  # noqa: S102
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+def test_the_python_of_the_guide_runs(page, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    cells = [re.sub(r"\A(:.*\n)+", "", cell) for cell in fenced(page, "{code-cell}")]
+    assert "assert" in cells[-1]
+    run(cells, page.name)
+
+
+def module(path):
+    """Import a module of the folder docs, which is no package."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_docstrings_get_the_types_of_annotations():
+    docstrings = module(ROOT / "docs" / "extensions" / "docstrings.py")
+    tested = doctest.testmod(docstrings)
+    assert (tested.attempted, tested.failed) == (2, 0)
+    lines = docstrings.with_types(
+        inspect.getdoc(tf.to_ton).splitlines(), docstrings._types(tf.to_ton)
+    )
+    assert "columns : Sequence[str] or None" in [line.strip() for line in lines]
+
+
+def test_broken_links_between_the_pages_of_a_site_are_found(tmp_path):
+    (tmp_path / "index.html").write_text(
+        '<a id="top" href="a.html#here">1</a><a href="#top">2</a><img src="no.png">'
+        '<a href="https://example.org/x#y">3</a><a href="a.html#there">4</a>'
+    )
+    (tmp_path / "a.html").write_text(
+        '<p id="here"><a href="b.html">5</a><a href="index.html">6</a>'
+    )
+    broken = module(ROOT / "docs" / "links.py").broken(tmp_path)
+    assert sorted(broken) == [
+        "a.html: b.html",
+        "index.html: a.html#there",
+        "index.html: no.png",
+    ]
+
+
+def test_every_public_name_is_in_the_reference():
+    listed = re.findall(
+        r"^   (\w+)$", (ROOT / "docs/reference/index.rst").read_text(), re.MULTILINE
+    )
+    assert sorted(listed) == tf.__all__
 
 
 def test_the_readme_counts_columns_rightly():

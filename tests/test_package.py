@@ -60,7 +60,16 @@ def modules_of(code):
 
 
 FRAMES = {"pandas", "numpy", "pyarrow", "narwhals", "msgspec"}
-EXTRAS = {"polars", "duckdb", "dask", "pyspark", "pytoniq_core", "IPython", "ipywidgets"}
+EXTRAS = {
+    "polars",
+    "duckdb",
+    "dask",
+    "pyspark",
+    "pytoniq_core",
+    "IPython",
+    "ipywidgets",
+    "xlsxwriter",
+}
 LATE = EXTRAS | {"matplotlib", "tonframes.plots", "tonframes.synthetic"}
 
 
@@ -98,7 +107,7 @@ def test_reading_a_store_imports_no_extra():
 
 
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-USERS = ("boc", "engines", "notebook", "spark")
+USERS = ("boc", "engines", "excel", "notebook", "spark")
 
 
 def name_of(requirement):

@@ -12,9 +12,12 @@ SOAK = Path(__file__).with_name("soak.py")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", [3, 4])  # windows, block by block
-def test_a_round_ends_with_whole_stores(seed):
+@pytest.mark.parametrize(
+    ("seed", "way"), [(2, "service dialect, windows"), (4, "service dialect, block by block")]
+)
+def test_a_round_ends_with_whole_stores(seed, way):
     command = [sys.executable, str(SOAK), "--seed", str(seed)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+    assert f"{way}: " in done.stdout
     assert "1 rounds, all whole" in done.stdout

@@ -6,6 +6,7 @@ from .analysis.audit import check_balances, check_fees
 from .analysis.failures import failure_summary, failures
 from .analysis.fees import fee_breakdown, fee_summary, undo_gas_exchange
 from .analysis.gas import gas_outliers, gas_summary
+from .analysis.jettons import jetton_amounts
 from .analysis.money import with_price
 from .analysis.names import with_names
 from .analysis.operations import with_operation
@@ -25,6 +26,7 @@ from .errors import (
     TonframesError,
     TonframesWarning,
 )
+from .excel import write_excel
 from .export import read_csv, write_csv
 from .fetch import (
     HistoryPlan,
@@ -104,6 +106,7 @@ __all__ = [
     "gas_outliers",
     "gas_summary",
     "ingest",
+    "jetton_amounts",
     "opcode_name",
     "parse_account_states",
     "parse_accounts",
@@ -139,4 +142,5 @@ __all__ = [
     "with_operation",
     "with_price",
     "write_csv",
+    "write_excel",
 ]

@@ -6,14 +6,16 @@ import os
 import re
 import secrets
 from contextlib import ExitStack, contextmanager, suppress
+from itertools import groupby
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-#: Names of files that are being written. They begin with a dot: data sets ignore them.
-TEMPORARY = re.compile(r"\..+\.[0-9]+\.[0-9a-f]{8}\.tmp")
+#: Names of files that are being written, and the names that these will get. They begin with a dot:
+#: data sets ignore them.
+TEMPORARY = re.compile(r"\.(.+)\.[0-9]+\.[0-9a-f]{8}\.tmp")
 
 
 def temporary(file: Path) -> Path:
@@ -34,10 +36,11 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replacing_all(files: Sequence[Path]) -> Iterator[list[IO[bytes]]]:
-    """Open files of one folder for writing, as `replacing` does for one.
+    """Open files for writing, as `replacing` does for one.
 
-    They get their names when the content of all of them is on the disk. A process that is killed
-    in that moment may leave some of the old files with some of the new ones.
+    They get their names in this order when the content of all of them is on the disk. A process
+    that is killed in that moment may leave some of the old files with some of the new ones. Then
+    the temporary file of the last one is still there.
     """
     made = [temporary(file) for file in files]
     try:
@@ -47,16 +50,20 @@ def replacing_all(files: Sequence[Path]) -> Iterator[list[IO[bytes]]]:
             for sink in sinks:
                 sink.flush()
                 os.fsync(sink.fileno())
-        for new, file in zip(made, files, strict=True):
-            new.replace(file)
+        if files[0].parent != files[-1].parent:
+            sync(files[-1].parent)
+        pairs = zip(made, files, strict=True)
+        for folder, moved in groupby(pairs, key=lambda pair: pair[1].parent):
+            for new, file in moved:
+                new.replace(file)
+            sync(folder)
     except BaseException as error:
         if isinstance(error, OSError) and error.filename is None:  # as of a full disk
-            error.filename = str(files[0] if len(files) == 1 else files[0].parent)
+            error.filename = os.path.commonpath(files)
         for new in made:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
         raise
-    sync(files[0].parent)
 
 
 def sync(folder: Path) -> None:

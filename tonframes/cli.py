@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import logging
 import os
+import re
 import sys
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tonframes as tf
+from tonframes.errors import shorten
 from tonframes.inert import inert
 
 if TYPE_CHECKING:
@@ -40,6 +42,10 @@ environment:
 """
 
 
+#: Bytes that a list of addresses may have: about a million of them.
+LONGEST = 2**26
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command and return its exit status."""
     for stream in (sys.stdout, sys.stderr):
@@ -47,9 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     given = sys.argv[1:] if arguments is None else arguments
     try:
-        # A raw masterchain address begins with a hyphen. argparse would take it for an option.
         options = _parser().parse_args(
-            [tf.to_friendly(text) if text.startswith("-1:") else text for text in given]
+            [_without_hyphen(text) if text.startswith("-") else text for text in given]
         )
         # The client logs why it waits and tries again.
         logging.basicConfig(stream=sys.stderr, format="%(message)s")
@@ -61,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except (tf.TonframesError, ValueError, OSError) as error:
-        lines = [str(error), *getattr(error, "__notes__", ())]
+        lines = [_sentence(error), *getattr(error, "__notes__", ())]
         sys.stderr.write(f"tonframes: {inert(' '.join(' '.join(lines).split()))}\n")
         return 2 if isinstance(error, ValueError) else 1
     except KeyboardInterrupt as interrupt:
@@ -69,6 +74,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"tonframes: interrupted. {inert(' '.join(notes))}\n")
         return 130
     return 0
+
+
+def _without_hyphen(text: str) -> str:
+    """Return a masterchain address in the friendly form, and other text as it is.
+
+    The raw form begins with a hyphen. argparse would take it for an option.
+    """
+    if re.fullmatch("-[0-9]+:-?[0-9]{0,10}", text):
+        raise ValueError(f"seqnos are from 1 to {2**31 - 1}, not {text}")
+    return tf.to_friendly(text) if text.startswith("-1:") else text
+
+
+def _sentence(error: Exception) -> str:
+    """Return the message of an error; one of the system without its number."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror if error.filename is None else f"{error.filename}: {error.strerror}"
+    return str(error)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -181,7 +203,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     service.add_argument(
         "--port",
-        type=int,
+        type=_port,
         default=8081,
         help="port to listen on; 0 picks a free one (default: %(default)s)",
     )
@@ -264,7 +286,7 @@ def _add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--url", help="the service (default: TONFRAMES_URL, or TON Center)")
     parser.add_argument(
         "--rps",
-        type=float,
+        type=_rate,
         metavar="R",
         help="maximum of requests per second (default: 1 for TON Center, 10 with an API key; "
         "unlimited for other services)",
@@ -282,6 +304,24 @@ def _path(text: str) -> Path:
             "the path is empty: name a file or folder, or leave it out"
         )
     return Path(text)
+
+
+def _port(text: str) -> int:
+    if not _is_number(text):
+        raise argparse.ArgumentTypeError(f"expected a number such as 8081, not {shorten(text)}")
+    return int(text)
+
+
+def _rate(text: str) -> float:
+    # float() reads the digits of every script, and underscores.
+    if not re.fullmatch(r"[0-9]+(\.[0-9]*)?|\.[0-9]+", text):
+        raise argparse.ArgumentTypeError(f"expected a number such as 2 or 0.5, not {shorten(text)}")
+    return float(text)
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text has digits from 0 to 9 only."""
+    return text.isascii() and text.isdecimal()
 
 
 def _store(options: argparse.Namespace) -> StoreOption:
@@ -323,7 +363,7 @@ def _fetch_transactions(options: argparse.Namespace) -> None:
 
 def _bound(text: str | None) -> str | int | None:
     """Return a logical time as an int, and a UTC time as it is."""
-    return int(text) if text is not None and text.isdecimal() else text
+    return int(text) if text is not None and _is_number(text) else text
 
 
 def _follow(options: argparse.Namespace) -> None:
@@ -363,7 +403,7 @@ def _ingest(options: argparse.Namespace) -> None:
 def _addresses(file: Path) -> Iterator[str]:
     """Read addresses. An error names the line of a wrong one."""
     try:
-        text = sys.stdin.read() if str(file) == "-" else file.read_text("utf-8")
+        text = _content(file)
     except UnicodeDecodeError as error:
         raise ValueError(f"{file} is not UTF-8: {error}") from None
     lines = [line.partition("#")[0] for line in text.removeprefix("\ufeff").splitlines()]
@@ -375,6 +415,18 @@ def _addresses(file: Path) -> Iterator[str]:
                 yield tf.to_raw(address)
             except ValueError as error:
                 raise ValueError(f"{file}, line {number}: {error}") from None
+
+
+def _content(file: Path) -> str:
+    """Read a list of addresses; a device such as /dev/zero has no end."""
+    if str(file) == "-":
+        content = sys.stdin.read(LONGEST + 1)
+    else:
+        with file.open("rb") as source:
+            content = source.read(LONGEST + 1).decode()
+    if len(content) > LONGEST:
+        raise ValueError(f"{file} has more than {LONGEST:,} bytes: pass fewer addresses at once")
+    return content
 
 
 def _columns(table: str) -> pd.DataFrame:

@@ -4,11 +4,17 @@ Anybody can write text to a chain: a comment may contain HTML, an escape sequenc
 characters that reverse the direction of a line. So this module passes all text through `inert`.
 The HTML has no script and sets no colours: it is readable in light and dark themes and in a
 notebook that is not trusted. Its tables are readable without their styles.
+
+Addresses are long, so HTML shows only their ends. A shortened address could be mistaken for another
+one with the same ends. Therefore the page always contains the whole address: only a style hides its
+middle, it is shown when the mouse is over it, and it is what is copied. A notebook that is not
+trusted, and a terminal, show it whole.
 """
 
 from __future__ import annotations
 
 import html
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -18,9 +24,18 @@ from tonframes.inert import inert
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-#: Longest text in a cell, in characters. A raw address fits: a shortened address could be mistaken
-#: for another one with the same ends.
+#: Longest text in a cell, in characters. A raw address fits.
 WIDEST = 69
+
+#: An address in raw or user-friendly form, and how many characters of its end are shown.
+_ADDRESS = re.compile(r"(?<![\w-])(-?[0-9]+:[0-9A-F]{64}|[EUk0][Qf][\w-]{46})(?![\w-])", re.ASCII)
+_END = 6
+#: Hides what is after the first characters, without taking it out of the page.
+_DIGITS = "font-family: monospace"
+_ENDS = (
+    "display: inline-block; max-width: 8.3ch; overflow: hidden; text-overflow: ellipsis; "
+    "white-space: nowrap; vertical-align: bottom"
+)
 
 _SCALES = ((1 << 40, "TB"), (1 << 30, "GB"), (1 << 20, "MB"), (1 << 10, "kB"))
 _AGES = ((86400, "days"), (3600, "h"), (60, "min"), (1, "s"))
@@ -142,4 +157,13 @@ class Card:
 
 
 def _escape(text: str) -> str:
-    return html.escape(inert(text))
+    """Return text as HTML, with the middle of addresses hidden."""
+    return _ADDRESS.sub(_ends, html.escape(inert(text)))
+
+
+def _ends(found: re.Match[str]) -> str:
+    address = found[0]
+    return (
+        f'<span title="{address}" style="{_DIGITS}"><span style="{_ENDS}">{address[:-_END]}</span>'
+        f"{address[-_END:]}</span>"
+    )

@@ -39,6 +39,8 @@ def parse_moment(moment: datetime | str, name: str) -> datetime:
     )
     if not isinstance(moment, datetime | str):
         raise TypeError(expected)
+    if isinstance(moment, str) and not moment.isascii():  # pandas reads the digits of every script
+        raise ValueError(expected)
     try:
         stamp = pd.Timestamp(moment)
         if isinstance(moment, str) and stamp.tzinfo is None:

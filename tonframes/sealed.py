@@ -21,6 +21,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tonframes.regular import irregular
+
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
@@ -100,6 +102,8 @@ def opened(file: Path, *, whole: bool = False) -> Iterator[Opened]:
     SealError
         They are not those that were written.
     """
+    if what := irregular(file):
+        raise SealError(f"is {what}, not a file")
     with pa.OSFile(str(file)) as source:
         footer = _footer_of(source)
         seal, footer_seal = _last(footer, _SEAL), _last(footer, _FOOTER_SEAL)

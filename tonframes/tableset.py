@@ -18,22 +18,39 @@ from tonframes import display, sealed
 from tonframes.atomic import replacing_all
 from tonframes.errors import TonframesError
 from tonframes.wire import schema
+from tonframes.wire.kinds import SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from datetime import datetime
     from os import PathLike
 
-    from tonframes.wire.kinds import Dialect
+    from tonframes.wire.kinds import Dialect, Kind
 
 DtypeBackend = Literal["tonframes", "pyarrow"]
 
-#: How many rows a notebook shows of a table, and which columns.
+#: How many rows a notebook shows of a table, and which columns: those that are asked for most.
 SHOWN = 5
 PREVIEWED = {
-    "transactions": ("block_time", "account", "lt", "descr", "total_fees", "compute_exit_code"),
-    "messages": ("block_time", "direction", "source", "destination", "value", "comment"),
-    "blocks": ("mc_block_seqno", "workchain", "block_shard", "shard", "seqno", "tx_count"),
+    "transactions": (
+        "block_time",
+        "account",
+        "total_fees",
+        "compute_gas_used",
+        "aborted",
+        "compute_exit_code",
+        "lt",
+    ),
+    "messages": (
+        "block_time",
+        "direction",
+        "source",
+        "destination",
+        "value",
+        "decoded_opcode",
+        "comment",
+    ),
+    "blocks": ("block_time", "mc_block_seqno", "workchain", "shard", "seqno", "tx_count"),
     "accounts": ("address", "status", "balance", "last_transaction_lt", "fetched_at"),
     "address_book": ("address", "user_friendly", "domain"),
     "metadata": ("address", "is_indexed", "token_info"),
@@ -256,10 +273,11 @@ class TableSet(ABC):
         if head is None:
             return display.Preview(f".{name}: read when it is used")
         counted = "" if rows is None else f"{rows:,} rows, "
+        kinds = {column.name: column.kind for column in schema.TABLES[name].columns}
         return display.Preview(
             f".{name}: {counted}{columns} columns",
             shown := [column for column in wanted if column in head.column_names],
-            [[_spelt(row[column]) for column in shown] for row in head.to_pylist()],
+            [[_spelt(row[column], kinds[column]) for column in shown] for row in head.to_pylist()],
             f"The first rows; describe({name!r}) lists all columns.",
         )
 
@@ -300,10 +318,12 @@ def ends(table: pa.Table, column: str) -> tuple[datetime, ...]:
     return () if ends["min"] is None else (ends["min"], ends["max"])
 
 
-def _spelt(value: Any) -> str:
-    """Return a cell as text; a moment to the second."""
+def _spelt(value: Any, kind: Kind) -> str:
+    """Return a cell as text; a moment to the second, and a shard in hex, as explorers show it."""
     if value is None:
         return ""
+    if kind is SHARD:
+        return f"{value % (1 << 64):016X}"
     if hasattr(value, "tzinfo"):
         return f"{value.astimezone(UTC):%Y-%m-%d %H:%M:%S}"
     return str(value)

@@ -125,10 +125,11 @@ def frames(tmp_path_factory):
 
 
 def marks(engine, call):
-    """Return the marker of a pair; for slow engines the ordinary run has one call per helper."""
+    """Return the marker of a pair; for most engines the ordinary run has one call per helper."""
     if engine == "spark":
         return [pytest.mark.spark]
-    return [pytest.mark.slow] if " of " in call and engine in {"dask", "pandas-pyarrow"} else []
+    all_calls = {"polars-lazy", "pyarrow"}
+    return [pytest.mark.slow] if " of " in call and engine not in all_calls else []
 
 
 PAIRS = [
@@ -145,7 +146,7 @@ def test_every_engine_gives_its_own_kind_of_frame_and_the_same_numbers(engine, c
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("engine", ["pandas", "polars-lazy", "duckdb", *slow("pyarrow", "dask")])
+@pytest.mark.parametrize("engine", ["pandas", "polars-lazy", *slow("duckdb", "pyarrow", "dask")])
 def test_empty_frames_have_the_same_columns(engine, call, frames):
     found = collected(engine, CALLS[call](*frames(engine, "empty")))
     assert found.schema == expected(call).schema
@@ -238,7 +239,7 @@ def uncomputable(engine, frame):
             return frame.map_partitions(never, meta=frame._meta)
 
 
-@pytest.mark.parametrize("engine", ["polars-lazy", "duckdb", *slow("dask")])
+@pytest.mark.parametrize("engine", ["polars-lazy", *slow("duckdb", "dask")])
 def test_lazy_frames_are_not_computed(engine, frames):
     given = [uncomputable(engine, frame) for frame in frames(engine)]
     for call in CALLS.values():

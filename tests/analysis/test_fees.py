@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pandas as pd
+import parity
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pandas.testing import assert_frame_equal, assert_series_equal
-from parity import lake, rows_of, synthetic
+from parity import MOST_ENGINES, lake, rows_of, synthetic
 
 from tonframes.analysis.fees import (
     COMPONENTS,
@@ -300,6 +301,22 @@ def test_missing_phases_are_counted_as_unknown():
     assert groups.unknown.item() == 3
     assert groups.residual.item() == 0
     assert groups.total_fees.item() == 96
+
+
+@pytest.mark.parametrize("engine", [*MOST_ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
+def test_parts_that_are_unknown_in_a_whole_group_are_null_on_every_engine(engine, tmp_path):
+    none = NO_RUN | {"compute_skipped": None, "storage_fees_collected": None}
+    rows = frame_of({}, none | {"hash": "i"}, none | {"hash": "j"})
+    rows = rows.assign(account=["some", "some", "none"])
+    messages = pd.DataFrame({"tx_hash": ["h"], "direction": "out", "fwd_fee": 1})[:0]
+    messages = messages.astype({"tx_hash": "str", "direction": "str"})
+    tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in (rows, messages)]
+    frames = [parity.frame_of(engine, table, tmp_path) for table in tables]
+    found = parity.collected(engine, fee_summary(*frames, by="account"))
+    groups = {row.pop("account"): row for row in found.to_pylist()}
+    unknown = dict.fromkeys(["storage", "gas", "action", "import", "residual"])
+    assert groups["none"].items() >= (unknown | {"unknown": 48, "cost": 48, "share": 1 / 3}).items()
+    assert groups["some"].items() >= (parts() | {"unknown": 48, "cost": 96}).items()
 
 
 @pytest.mark.parametrize(

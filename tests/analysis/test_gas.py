@@ -10,7 +10,7 @@ from calls import CODE, calls
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
-from parity import assert_same
+from parity import MOST_ENGINES, assert_same, collected, frame_of
 
 from tonframes.analysis.gas import gas_outliers, gas_summary
 from tonframes.analysis.prices import price_of
@@ -42,21 +42,22 @@ def nearest_rank(values, percent):
 @given(st.lists(st.none() | st.integers(0, 1_000_000) | st.sampled_from([62, 3308]), min_size=1))
 def test_a_summary_agrees_with_plain_python(gas):
     ran = [used for used in gas if used is not None]
+    known = bool(ran)  # the compute phase of the others is missing
     fees, steps = sum(map(gas_fee, ran)), sum(used // 40 for used in ran)
     assert one(calls(gas)) == {
         "transactions": len(gas),
         "calls": len(ran),
         "skipped": 0,
         "free": 0,
-        "gas_used": sum(ran),
+        "gas_used": sum(ran) if known else None,
         "gas_mean": pytest.approx(sum(ran) / len(ran)) if ran else None,
         "gas_median": nearest_rank(ran, 50) if ran else None,
         "gas_p95": nearest_rank(ran, 95) if ran else None,
         "gas_max": max(ran) if ran else None,
-        "gas_fees": fees,
+        "gas_fees": fees if known else None,
         "price_per_gas": pytest.approx(fees / sum(ran)) if sum(ran) else None,
         "limit_use_max": pytest.approx(max(ran) / 1_000_000) if ran else None,
-        "vm_steps": steps,
+        "vm_steps": steps if known else None,
         "gas_per_step": pytest.approx(sum(ran) / steps) if steps else None,
     }
 
@@ -83,6 +84,29 @@ def test_skipped_and_missing_phases_are_not_calls():
     # The oldest services say otherwise whether it was skipped, and had gas where it was not.
     old = one(calls([100], compute_skipped=[None]))
     assert (old["calls"], old["skipped"], old["gas_used"]) == (1, 0, 100)
+
+
+@pytest.mark.parametrize("engine", [*MOST_ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
+def test_gas_of_missing_phases_is_unknown_on_every_engine(engine, tmp_path):
+    table = calls(
+        [100, None, None, None, 100],
+        account=["some", "some", "none", "skipped", "no fees"],
+        compute_skipped=[False, None, None, True, False],
+        compute_gas_fees=[40_000, None, None, None, None],
+        compute_vm_steps=[2, None, None, None, 2],
+    )
+    table = pa.Table.from_pandas(nullable(table), preserve_index=False)  # says Int64 to pandas
+    found = collected(engine, gas_summary(frame_of(engine, table, tmp_path), by="account"))
+    sums = {
+        row["account"]: (row["gas_used"], row["gas_fees"], row["vm_steps"])
+        for row in found.to_pylist()
+    }
+    assert sums == {
+        "some": (100, 40_000, 2),
+        "none": (None, None, None),
+        "skipped": (0, 0, 0),
+        "no fees": (100, None, 2),
+    }
 
 
 def test_special_accounts_have_gas_and_no_limit():

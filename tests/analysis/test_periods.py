@@ -12,13 +12,26 @@ from parity import ENGINES, collected, frame_of
 
 from tonframes.analysis import engines
 from tonframes.analysis.periods import PERIODS, with_period
+from tonframes.wire.codec import FIRST, LAST
 
-SECONDS = st.integers(0, 4_102_444_799)  # until the end of 2099
+SECONDS = st.integers(FIRST, LAST)
+#: Seconds that no moment can represent: the year 300000, milliseconds, anything.
+ABSURD = [
+    -(2**63),
+    -(2**62),
+    FIRST - 1,
+    LAST + 1,
+    1_764_000_000_000,
+    9_404_898_940_800,
+    2**62,
+    2**63 - 1,
+]
 
 
 def start(period, second):
     """Return the start of a period by the calendar of the standard library."""
-    moment = dt.datetime.fromtimestamp(second, dt.UTC).replace(minute=0, second=0)
+    moment = dt.datetime(1970, 1, 1, tzinfo=dt.UTC) + dt.timedelta(seconds=second)
+    moment = moment.replace(minute=0, second=0)
     if period == "hour":
         return moment
     day = moment.replace(hour=0)
@@ -43,9 +56,27 @@ def test_periods_are_those_of_the_calendar(seconds):
 @pytest.mark.parametrize("engine", [*ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
 def test_periods_are_the_same_on_every_engine(engine, tmp_path):
     day = 86_400
-    edges = [0, 3 * day, 4 * day - 1, 4 * day, 951_782_399, 951_868_799, 951_868_800, 1_767_225_599]
-    frame = with_all(engines.lazy(frame_of(engine, pa.table({"now": edges}), tmp_path)))
+    edges = [
+        FIRST,
+        FIRST + 58 * day,
+        LAST,
+        -1,
+        -day,
+        -4 * day,
+        0,
+        3 * day,
+        4 * day - 1,
+        4 * day,
+        951_782_399,
+        951_868_799,
+        951_868_800,
+        1_767_225_599,
+    ]
+    table = pa.table({"now": [*edges, *ABSURD]})
+    frame = with_all(engines.lazy(frame_of(engine, table, tmp_path)))
     native = frame.collect().to_native() if engine in ("polars", "pyarrow") else frame.to_native()
-    rows = collected(engine, native).sort_by("now")
+    rows = collected(engine, native).to_pylist()
     for period in PERIODS:
-        assert rows[period].to_pylist() == [start(period, second) for second in edges]
+        found = {row["now"]: row[period] for row in rows}
+        expected = {second: start(period, second) for second in edges}
+        assert found == expected | dict.fromkeys(ABSURD)

@@ -11,6 +11,7 @@ from calls import LAST, calls
 from hypothesis import given
 from hypothesis import strategies as st
 from parity import MOST_ENGINES, collected, frame_of
+from slow import FEW
 
 import tonframes as tf
 from tonframes.analysis.prices import price_of
@@ -32,6 +33,7 @@ def priced(gas, fees, **columns):
     st.integers(0, 2_000_000) | st.integers(0, 225_000_000),
     st.integers(0, 2_000_000_000),
 )
+@FEW
 def test_the_price_of_a_fee_is_found_at_any_time(row, used, now):
     fee = gas_fee(used, workchain=row.workchain, prices=[row])
     here = {"block_workchain": [row.workchain] * 3, "now": [now] * 3}

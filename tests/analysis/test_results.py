@@ -37,7 +37,7 @@ def blocks():
 
 
 def test_every_result_is_of_a_public_function():
-    others = {"with_names", "with_operation", "with_price", "decode_bodies"}
+    others = {"with_names", "with_operation", "with_price", "decode_bodies", "jetton_amounts"}
     assert {*CALLS, *others} == RESULTS.keys()
     assert RESULTS.keys() <= set(tf.__all__)
 
@@ -87,8 +87,8 @@ def test_describe_tells_of_results(name):
     assert list(found.column) == [column.name for column in RESULTS[name].columns]
     assert found.meaning.str.len().max() <= 100
     assert found.column.is_unique
-    # Of the columns here only the hash of a message stands in the API.
-    assert set(found.column[~found.derived]) <= {"msg_hash"}
+    # Of the columns here only these of a message stand in the API.
+    assert set(found.column[~found.derived]) <= {"msg_hash", "source", "destination"}
 
 
 def test_the_near_table_or_result_is_suggested():

@@ -31,7 +31,7 @@ import orjson
 import requests
 
 import tonframes as tf
-from tonframes.fetch.windows import lacks_windows
+from tonframes.fetch.ends import lacks_windows
 from tonframes.seqnos import ranges
 from tonframes.store import Store
 from tonframes.synthetic import Chain

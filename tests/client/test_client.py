@@ -507,14 +507,16 @@ def test_a_304_is_retried(server, client):  # F60
     assert caught.value.retryable
 
 
-def test_endless_500_quotes_a_short_part(server, client):  # F07
-    page = b"<html><style>p{}</style><h1>500 Internal</h1>" + b"<p>x" * 300 + b"\x1b[31m"
-    server.otherwise = answer(page, 500)
+def test_endless_500_quotes_a_short_part(server, client, caplog):  # F07
+    page = "<html><style>p{}</style><h1>500 Internal</h1>" + "<p>x\u3164" * 300 + "\x1b[31m"
+    server.otherwise = answer(page.encode(), 500)
+    caplog.set_level("INFO")
     with pytest.raises(RequestError) as caught:
         ask(client)
     text = str(caught.value)
+    assert "\u3164" not in caplog.text + text
     assert caught.value.status == 500
-    assert "status 500, 500 Internal x x" in text
+    assert "status 500, 500 Internal x\\u3164 x" in text
     assert text.isprintable()
     assert text.count("x") < 101
     assert "<" not in text

@@ -12,7 +12,7 @@ from itertools import chain
 
 import pytest
 from fault_server import FaultServer, answer, raw
-from slow import slow_after
+from slow import slow, slow_after
 
 import tonframes as tf
 from tonframes.client import Client, TooManyRowsError
@@ -147,7 +147,7 @@ def operation_of(content):
     return "accounts" if content.startswith(b'{"accounts"') else "transactions"
 
 
-@pytest.mark.parametrize("shape", slow_after(2, SHAPES))
+@pytest.mark.parametrize("shape", slow_after(1, SHAPES))
 def test_the_most_values_that_are_read_take_bounded_memory(server, shape):  # F75
     before, values, after = SHAPES[shape]
     content = many(before, values(), after, LARGEST_ANSWER)
@@ -173,7 +173,7 @@ LONG = {
 
 
 @pytest.mark.parametrize("last", slow_after(1, ["😀", "é", "x"]))
-@pytest.mark.parametrize("shape", slow_after(2, LONG))
+@pytest.mark.parametrize("shape", slow_after(1, LONG))
 def test_the_longest_text_that_is_read_takes_bounded_memory(server, shape, last):  # F75
     size = (MEMORY * LARGEST_ANSWER - 200 * VALUE) // (ASCII if last.isascii() else TEXT)
     content = json.dumps(LONG[shape]("x" * (size - 10_000) + last), ensure_ascii=False).encode()
@@ -216,7 +216,11 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("name", REFUSED)
+#: Of what is alike, the ordinary run has one.
+LIKE = ["objects", "text", "bomb", "chunk below zero"]
+
+
+@pytest.mark.parametrize("name", [*(name for name in REFUSED if name not in LIKE), *slow(*LIKE)])
 def test_what_is_too_large_is_refused_at_once(server, name):  # F30, F75, F76
     operation, make = REFUSED[name]
     said, grown, seconds = read(server, operation, make())

@@ -12,7 +12,7 @@ from interrupts import interrupt
 import tonframes as tf
 from tonframes.errors import TonframesError
 from tonframes.fetch.crew import Crew
-from tonframes.fetch.windows import lacks_windows
+from tonframes.fetch.ends import lacks_windows
 
 
 @pytest.fixture

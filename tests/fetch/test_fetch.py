@@ -21,8 +21,8 @@ from tonframes.fetch import block as block_pages
 from tonframes.fetch import default_store
 from tonframes.fetch.accounts import ATTEMPTS
 from tonframes.fetch.blocks import fetch_missing
+from tonframes.fetch.ends import lacks_windows
 from tonframes.fetch.network import Network
-from tonframes.fetch.windows import lacks_windows
 from tonframes.service.scanned import scanned
 from tonframes.store import Store
 from tonframes.wire import pages, schema

@@ -24,6 +24,7 @@ from faulty_service import (
     tables_of,
     telling,
 )
+from slow import slow
 
 import tonframes as tf
 from tonframes.fetch import follow
@@ -73,7 +74,7 @@ def client(service, growing):
         yield client
 
 
-@pytest.fixture(params=[True, False], ids=["with a store", "without a store"])
+@pytest.fixture(params=[True, *slow(False)], ids=["with a store", "without a store"])
 def store(request, tmp_path):
     return tmp_path / "store" if request.param else None
 

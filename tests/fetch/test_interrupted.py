@@ -15,8 +15,8 @@ from slow import SEEDS, slow_after
 import tonframes as tf
 from tonframes.cli import main
 from tonframes.fetch import blocks as fetching
+from tonframes.fetch.ends import lacks_windows
 from tonframes.fetch.network import Network
-from tonframes.fetch.windows import lacks_windows
 from tonframes.seqnos import SPAN
 from tonframes.store import Store
 
@@ -88,7 +88,7 @@ def end(process, log, seconds, number):
     return when
 
 
-@pytest.mark.parametrize("seed", slow_after(2, SEEDS))
+@pytest.mark.parametrize("seed", slow_after(1, SEEDS))
 def test_a_process_that_ends_at_a_random_moment_loses_little(service, chain, tmp_path, seed):
     rng = Random(seed)
     store = Store(tmp_path / "store")
@@ -214,3 +214,28 @@ def test_small_commits_become_one_file_between_multiples_of_100(
     whole(store, chain[0])
     store.verify([SEQNOS[:90]])
     assert SPAN == 100
+
+
+def test_after_ctrl_c_no_files_are_merged_and_the_next_call_does_it(
+    service, chain, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(fetching, "OFTEN", 0.0)
+    monkeypatch.setattr(fetching, "FEWEST", 1)
+    store, write, written = Store(tmp_path), Store.write_blocks, []
+
+    def interrupted_after_three(self, *arguments, **options):
+        write(self, *arguments, **options)
+        written.append(len(self.files("transactions")))
+        if len(written) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, "write_blocks", interrupted_after_three)
+    with tf.Client(service.url) as client:
+        lacks_windows(client)
+        with pytest.raises(KeyboardInterrupt):
+            tf.fetch_blocks(SEQNOS[:50], client=client, store=tmp_path)
+        assert len(store.files("transactions")) == written[-1] >= 3
+        whole(store, chain[0])
+        tf.fetch_blocks(SEQNOS[:50], client=client, store=tmp_path)
+    assert len(store.files("transactions")) == 1
+    whole(store, chain[0])

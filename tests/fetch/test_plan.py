@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from functools import cache
 
 import pandas as pd
 import pytest
-from slow import slow
+from slow import slow, slow_after
 from window_service import Chain, Troubles, WindowService, displaced
 
 import tonframes as tf
-from tonframes.fetch.windows import lacks_windows
+from tonframes.fetch.ends import lacks_windows
 from tonframes.store import Store
 
 FIRST = 90_000_000
@@ -70,13 +71,19 @@ def test_the_first_block_of_a_service_takes_a_few_requests_more(deployed, tmp_pa
     assert plan.requests < cost(deployed, seqnos, tmp_path / "store") <= plan.requests + 6
 
 
-@pytest.mark.parametrize(("max_limit", "most"), [(1000, 15), (100, 15), (30, 25)])
-def test_a_plan_is_within_a_tenth_of_what_the_fetch_takes(max_limit, most):
+@cache
+def long_chain():
     bodies = tf.synthetic_blocks(601, seed=4, first_seqno=FIRST, transactions_per_block=12)
-    chain = Chain.of(displaced(bodies, by=9_000_000, seconds=6))
+    return Chain.of(displaced(bodies, by=9_000_000, seconds=6))
+
+
+#: The most rows of a page, and the most requests that a plan takes.
+@pytest.mark.parametrize("limits", slow_after(1, [(100, 15), (30, 25), (1000, 15)]))
+def test_a_plan_is_within_a_tenth_of_what_the_fetch_takes(limits):
+    max_limit, most = limits
     seqnos = range(FIRST + 10, FIRST + 590)
     troubles = Troubles(max_limit=max_limit)
-    with WindowService(chain, troubles) as service, tf.Client(service.url) as client:
+    with WindowService(long_chain(), troubles) as service, tf.Client(service.url) as client:
         plan = tf.plan_blocks(seqnos, client=client, store=None)
         assert client.statistics.requests <= most
         taken = cost(client, seqnos, None)

@@ -33,6 +33,7 @@ from tonframes.fetch.proof import (
     Link,
     Shard,
     advance,
+    check_first,
     committing,
     compare,
     imbalance,
@@ -516,6 +517,9 @@ def test_answers_that_lack_blocks_are_retried(chain):
     assert digests(fetched) == digests(tf.read_blocks(chain, SEQNOS))
 
 
+# ── the first masterchain block of a service ─────────────────────────────────────────────────────
+
+
 @pytest.mark.parametrize("first", [1, 2, 180])
 def test_the_first_masterchain_blocks_of_a_service(tmp_path, first):
     """Before them there is nothing to hold them against: the footer says so."""
@@ -528,3 +532,60 @@ def test_the_first_masterchain_blocks_of_a_service(tmp_path, first):
     store = Store(tmp_path / "store")
     proofs = {store.footer(file).proof for file in store.files("transactions").values()}
     assert proofs == {"chain, but for the first block"}
+
+
+BEGIN = range(90_000_150, 90_000_158)
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["block by block", "windows"])
+def beginning(request, tmp_path_factory):
+    """A service whose first masterchain block commits a block without transactions."""
+    path = tmp_path_factory.mktemp("beginning")
+    made = tf.synthetic_blocks(len(BEGIN), seed=1, first_seqno=BEGIN[0], transactions_per_block=5)
+    assert [row["tx_count"] for row in made[0]["blocks"]].count(0) == 1
+    append(path, made)
+    with Faulty(path, windows=request.param) as service:
+        yield service, path
+
+
+@pytest.mark.parametrize("times", [3, float("inf")])
+def test_an_empty_block_that_the_first_masterchain_block_lacks_is_missed(
+    beginning, tmp_path, times
+):
+    service, truth = beginning
+    with connect(service, FakeClock()) as client:
+        service.inject(
+            lose_if(lambda row: row["tx_count"] == 0), SHARDS, seqno=BEGIN[0], times=times
+        )
+        if times == float("inf"):
+            with pytest.raises(
+                tf.IncompleteError, match=r"4000000000000000, \d+\) is missing"
+            ) as caught:
+                tf.fetch_blocks(BEGIN, client=client, store=tmp_path)
+            assert caught.value.missing == (BEGIN[:1],)
+            assert digests(tf.read_blocks(tmp_path)) == digests(tf.read_blocks(truth, BEGIN[1:]))
+            service._rules.clear()
+        fetched = tf.fetch_blocks(BEGIN, client=client, store=tmp_path)
+    assert digests(fetched) == digests(tf.read_blocks(truth))
+
+
+def test_a_shard_without_a_block_in_the_first_masterchain_block_is_not_missed(tmp_path):
+    made = tf.synthetic_blocks(8, seed=1, first_seqno=BEGIN[0], transactions_per_block=5)[3:]
+    assert len(made[0]["blocks"]) == 2, "one of two shards stands still"
+    append(tmp_path / "truth", made)
+    with Faulty(tmp_path / "truth") as service, connect(service, FakeClock()) as client:
+        fetched = tf.fetch_blocks(BEGIN[3:], client=client, store=tmp_path / "store")
+    assert digests(fetched) == digests(tf.read_blocks(tmp_path / "truth"))
+
+
+@given(chains(), st.data())
+def test_any_last_block_that_the_first_masterchain_block_lacks_is_missed(made, data):
+    [before, after], first = made.states[:2], made.steps[0]
+    committed = after.items() - before.items()
+    check_first(first, committed)
+    lost = data.draw(st.sampled_from(sorted(committed)))
+    others = [link for link in first if (link.shard, link.seqno) != lost]
+    with pytest.raises(BrokenError):
+        check_first(others, committed)
+    with pytest.raises(BrokenError):
+        check_first(first, committed - {lost})

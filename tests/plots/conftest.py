@@ -14,9 +14,20 @@ def frames(blocks):
     return blocks.transactions, blocks.messages
 
 
+def first(frames, count):
+    """Return the first transactions, and their messages."""
+    transactions = frames[0].head(count)
+    return transactions, frames[1][frames[1].tx_hash.isin(transactions.hash)]
+
+
 @pytest.fixture(scope="session")
 def few(frames):
-    return tuple(frame.head(200) for frame in frames)
+    return first(frames, 200)
+
+
+@pytest.fixture(scope="session")
+def one(frames):
+    return first(frames, 1)
 
 
 @pytest.fixture(scope="session")

@@ -50,6 +50,7 @@ def test_groups_have_the_counts_of_their_phases(frames):
 def test_a_code_in_two_phases_has_two_bars(frames):
     failed = frames[0][frames[0].action_result_code == 37].head(1)
     thrown = failed.assign(compute_success=False, compute_exit_code=37, action_success=None)
+    thrown["hash"] = "another"
     both = pd.concat([failed, thrown.astype(failed.dtypes)])
     for by in ("code", ["phase", "code"], ["code", "phase"]):
         ax = plot_failures(both, by=by)

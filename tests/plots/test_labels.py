@@ -36,11 +36,9 @@ def test_special_characters_in_names_are_escaped(frames, address_book):
     ax.figure.draw_without_rendering()
 
 
-def test_text_of_the_chain_is_not_a_formula(frames):
+def test_text_of_the_chain_is_not_a_formula(few):
     wild = "$\\a\u202e$"
-    transactions, messages = (
-        frame.head(30).assign(trace_id=wild, hostile=wild) for frame in frames
-    )
+    transactions, messages = (frame.assign(trace_id=wild, hostile=wild) for frame in few)
     plots = (
         plot_fees(transactions, messages, by="hostile"),
         plot_gas(transactions, by=["hostile", "trace_id"]),

@@ -63,8 +63,8 @@ def test_empty_frames_draw_labels_and_a_note(name, frames):
 
 
 @pytest.mark.parametrize("name", OF_ALL_ROWS)
-def test_a_single_row_is_drawn_without_a_warning(name, frames):
-    draw(name, *(frame.head(1) for frame in frames)).figure.draw_without_rendering()
+def test_a_single_row_is_drawn_without_a_warning(name, one):
+    draw(name, *one).figure.draw_without_rendering()
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import tonframes as tf
-from tonframes.store import Store, damage, merging
+from tonframes.store import Store, damage, files, merging
 from tonframes.store.identity import NETWORK
 
 if TYPE_CHECKING:
@@ -27,15 +27,20 @@ def tables_of(*seqnos: range) -> dict[str, pa.Table]:
     return {name: blocks.arrow(name) for name in blocks.names}
 
 
-@pytest.fixture
-def store(tmp_path):
-    store = Store(tmp_path / "store")
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    store = Store(tmp_path_factory.mktemp("written") / "store")
     store.claim("-217", "a test")
     for run in RUNS:
         store.write_blocks(tables_of(run), [run], proof="chain")
     accounts = tf.read_accounts(tf.sample())
     store.write_accounts({name: accounts.arrow(name) for name in accounts.names})
-    return store
+    return store.path
+
+
+@pytest.fixture
+def store(written, tmp_path):
+    return Store(shutil.copytree(written, tmp_path / "store"))
 
 
 def contents(path: Path) -> dict[Path, bytes]:
@@ -90,6 +95,45 @@ def test_a_store_of_which_a_folder_is_away_is_refused_and_left_alone(
     assert is_whole(store)
 
 
+@pytest.mark.parametrize("mounted", [True, False])
+@pytest.mark.parametrize(
+    ("name", "left"),
+    [("address_book", "accounts"), ("metadata", "accounts"), ("metadata", "blocks")],
+)
+def test_a_folder_of_snapshots_that_is_away_is_told_by_other_files(store, name, left, mounted):
+    """They say which folders of snapshots had files when they were written."""
+    run = range(FIRST + 110, FIRST + 112)
+    store.write_blocks(tables_of(run), [run], proof="chain")
+    for folder in {name, *(NAMES if left == "accounts" else ())}:
+        shutil.rmtree(store.path / folder)
+    if mounted:
+        (store.path / name).mkdir()
+    before = contents(store.path)
+    for attempt in (lambda: tf.read_accounts(store.path), store.prepare):
+        with pytest.raises(tf.StoreError, match="put the folder back, mount it") as caught:
+            attempt()
+        assert caught.value.path == store.path / name
+    assert contents(store.path) == before
+
+
+def test_accounts_that_are_away_are_told_by_blocks_alone(store):
+    run = range(FIRST + 110, FIRST + 112)
+    store.write_blocks(tables_of(run), [run], proof="chain")
+    for folder in ("accounts", "metadata"):
+        shutil.rmtree(store.path / folder)
+    with pytest.raises(tf.StoreError, match=r"(metadata|accounts) is away"):
+        tf.read_blocks(store.path)
+
+
+def test_a_folder_of_snapshots_that_never_had_files_may_be_away(tmp_path):
+    store = Store(tmp_path)
+    store.claim("-217", "a test")
+    store.write_blocks(tables_of(*RUNS), RUNS, proof="chain")
+    for folder in ("accounts", "metadata"):
+        (store.path / folder).rmdir()
+    assert is_whole(store)
+
+
 @pytest.mark.parametrize("name", ["account_transactions", "account_messages", "histories"])
 def test_histories_of_which_a_folder_is_away_are_refused_and_left_alone(store, tmp_path, name):
     tables = tables_of(*RUNS)
@@ -129,7 +173,7 @@ def test_old_files_without_their_transactions_are_set_aside_and_young_ones_stay(
     with pytest.warns(tf.TonframesWarning, match=f"files in {name} without those in transactions"):
         store.prepare()
     assert not file.exists()
-    [aside] = (store.path / damage.FOLDER).iterdir()
+    [aside] = (store.path / files.ASIDE).iterdir()
     assert aside.read_bytes() == content
 
 
@@ -152,7 +196,10 @@ def test_files_of_a_commit_that_fails_are_removed(store):
         store.write_blocks(
             tables | {"transactions": pa.table({"mc_block_seqno": [1]})}, [run], proof=""
         )
-    assert contents(store.path) == before
+    # Entries of the address book are snapshots: they stay, as no block depends on them.
+    after = contents(store.path)
+    assert {name.parts[0] for name in after.keys() - before.keys()} == {"address_book"}
+    assert before.items() <= after.items()
 
 
 def test_a_damaged_merged_file_does_not_take_the_place_of_the_small_ones(store, monkeypatch):
@@ -210,7 +257,7 @@ def test_network_json_is_written_again_and_no_file_is_set_aside(store, content):
     store.claim("-217", "a test")
     assert file.read_bytes() == good
     assert store.verify(store.held()) == ()
-    assert not (store.path / damage.FOLDER).exists()
+    assert not (store.path / files.ASIDE).exists()
 
 
 def test_another_network_in_a_file_without_a_seal_is_healed(store):

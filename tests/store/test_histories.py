@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import tonframes as tf
 from tonframes.store import Span, Store, gaps_of, held_spans, joined_spans, merging, spans_of
+from tonframes.store.files import HISTORY_FOLDERS, replace_all
 from tonframes.store.period import Period
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import stamped
@@ -121,22 +122,22 @@ def test_small_files_are_merged_and_nothing_changes(store, monkeypatch):
 @pytest.mark.parametrize("moment", ["before the files", "before the last file", "before the end"])
 def test_an_interrupted_merge_doubles_and_loses_nothing(store, monkeypatch, moment):
     monkeypatch.setattr(merging, "MANY", 4)
-    written = Store._write
+    commit = Store._commit
     finished = merging.Merge.finish
 
     def killed(*_args, **_options):
         raise KeyboardInterrupt
 
-    def write(self, table, rows, file, **about):
-        last = file.parent.name == "account_transactions"
-        merging_now = (self.path / merging.NOTE).exists()
-        if merging_now and (last or moment == "before the files") and moment != "before the end":
-            killed()
-        written(self, table, rows, file, **about)
+    def commit_some(self, files):
+        if not (self.path / merging.NOTE).exists() or moment == "before the end":
+            return commit(self, files)
+        if moment == "before the last file":
+            replace_all(dict(list(files.items())[:-1]))
+        return killed()
 
     for start in range(0, 60, 20):
         store.write_histories(part(range(start, start + 20)), {})
-    monkeypatch.setattr(Store, "_write", write)
+    monkeypatch.setattr(Store, "_commit", commit_some)
     if moment == "before the end":
         monkeypatch.setattr(merging.Merge, "finish", killed)
     with pytest.raises(KeyboardInterrupt):
@@ -144,7 +145,7 @@ def test_an_interrupted_merge_doubles_and_loses_nothing(store, monkeypatch, mome
     assert (store.path / merging.NOTE).exists()
     assert len(read(store)[0]) == 80
     assert held_spans(store) == spans_of(part(range(80))["transactions"])
-    monkeypatch.setattr(Store, "_write", written)
+    monkeypatch.setattr(Store, "_commit", commit)
     monkeypatch.setattr(merging.Merge, "finish", finished)
     store.write_histories(part(range(100)), {})
     assert len(read(store)[0]) == 100
@@ -172,7 +173,7 @@ def test_readers_see_every_row_once_while_files_are_merged(store, monkeypatch):
     store.write_histories(part(range(20)), {})
 
     def write():
-        for start in range(20, 300, 10):
+        for start in range(20, 150, 10):
             Store(store.path).write_histories(part(range(start, start + 10)), {})
 
     writer = Thread(target=write)
@@ -184,7 +185,7 @@ def test_readers_see_every_row_once_while_files_are_merged(store, monkeypatch):
         counts.append(len(rows))
     writer.join()
     assert counts == sorted(counts)
-    assert len(read(store)[0]) == 300
+    assert len(read(store)[0]) == 150
 
 
 def test_damaged_files_are_not_merged(store, monkeypatch):
@@ -200,3 +201,32 @@ def test_damaged_files_are_not_merged(store, monkeypatch):
     with pytest.warns(tf.TonframesWarning, match="not held any more"):
         store.verify_histories(set(TABLES["transactions"]["account"].to_pylist()))
     assert len(read(store)[0]) == 60
+
+
+# ── a file is lost ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_a_lost_file_of_histories_is_told(store):
+    for start in (0, 20, 40):
+        store.write_histories(part(range(start, start + 20)), {})
+    file = min((store.path / HISTORY_FOLDERS[-1]).iterdir())
+    [account, *_] = tf.read_transactions(store.path).transactions.account
+    file.unlink()
+    for accounts in (None, account):
+        with pytest.raises(tf.StoreError, match=r"is gone, but .* fetch_transactions") as caught:
+            tf.read_transactions(store.path, accounts)
+        assert caught.value.path == file
+    store.write_histories(part(range(20)), {})
+    assert len(tf.read_transactions(store.path).transactions) == 60
+
+
+def test_other_accounts_than_those_of_a_lost_file_are_read(store):
+    for start in (0, 20, 40):
+        store.write_histories(part(range(start, start + 20)), {})
+    accounts = set(tf.read_transactions(store.path).transactions.account)
+    file = max((store.path / HISTORY_FOLDERS[-1]).iterdir())
+    file.unlink()
+    lost = set(part(range(40, 60))["transactions"]["account"].to_pylist())
+    assert accounts - lost
+    for account in accounts - lost:
+        assert tf.read_transactions(store.path, account).accounts == (account,)

@@ -2,6 +2,7 @@
 
 import json
 import random
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -170,14 +171,14 @@ def test_blocks_of_another_network_are_refused(tmp_path, sample):
 
 
 def test_a_killed_ingest_leaves_no_messages_without_transactions(tmp_path, sample, monkeypatch):
-    put = Ingested._put
+    replace = Path.replace
 
-    def dies(self, name, *args, **options):
-        put(self, name, *args, **options)
-        if name == "messages":
+    def dies(self, target):
+        if self.parent.name == "transactions":
             raise KeyboardInterrupt
+        return replace(self, target)
 
-    monkeypatch.setattr(Ingested, "_put", dies)
+    monkeypatch.setattr(Path, "replace", dies)
     with pytest.raises(KeyboardInterrupt):
         tf.ingest(sample.to_json(), store=tmp_path)
     monkeypatch.undo()

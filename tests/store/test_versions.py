@@ -25,7 +25,7 @@ from store_versions import VERSIONS, write_store
 
 import tonframes as tf
 from tonframes.cli import main
-from tonframes.store import Store, damage, digest, files, upgrade
+from tonframes.store import Store, digest, files, upgrade
 from tonframes.synthetic import Chain
 from tonframes.wire import schema, versions
 from tonframes.wire.kinds import DIGITS, INT, TEXT
@@ -371,7 +371,7 @@ def test_a_newer_store_is_refused_in_one_sentence_and_nothing_is_touched(newer):
         assert not isinstance(caught.value, files.Damaged)
     assert {file: file.read_bytes() for file in newer.rglob("*.parquet")} == before
     assert len(list(newer.rglob("*.tmp"))) == 1
-    assert not (newer / damage.FOLDER).exists()
+    assert not (newer / files.ASIDE).exists()
 
 
 def test_a_newer_file_in_an_older_store_is_refused_and_not_set_aside(newer, tmp_path):
@@ -385,15 +385,15 @@ def test_a_newer_file_in_an_older_store_is_refused_and_not_set_aside(newer, tmp_
             attempt()
     with pytest.raises(tf.StoreError, match="use a newer tonframes"):
         tf.read_blocks(path).arrow("messages")
-    assert not (path / damage.FOLDER).exists()
+    assert not (path / files.ASIDE).exists()
 
 
 @pytest.mark.parametrize("version", ["1", 0, -1, True, None, 1.0])
 def test_a_version_that_is_none_is_damage(copy, version):
     [file] = (copy / "blocks").iterdir()
-    footer = json.loads(pq.read_metadata(file).metadata[b"tonframes"])
-    names = [field.name for field in fields(files.Footer)]
-    footer = files.Footer(**{name: (footer | {"schema": version})[name] for name in names})
+    said = json.loads(pq.read_metadata(file).metadata[b"tonframes"]) | {"schema": version}
+    names = [field.name for field in fields(files.Footer) if field.name in said]
+    footer = files.Footer(**{name: said[name] for name in names})
     files.write(file, schema.BLOCKS, pq.read_table(file), footer)
     with pytest.raises(files.Damaged, match="does not say the version"):
         Store(copy).footer(file)

@@ -1,6 +1,7 @@
 """Pages joined into tables, rows that come twice, and what goes back where it came from."""
 
 import json
+from itertools import cycle
 
 import msgspec
 import pyarrow as pa
@@ -232,22 +233,51 @@ def members_of(record, found, path):
             yield from members_of(member.record, value, here)
 
 
+#: How the name of a member may be written, with its colon.
+SPELLINGS = [
+    lambda key: f"{json.dumps(key)}:",
+    lambda key: f"{json.dumps(key)} \n: ",
+    lambda key: f'"\\u{ord(key[0]):04x}{key[1:]}":',
+    lambda key: '"' + "".join(f"\\u{ord(letter):04X}" for letter in key) + '":',
+]
+
+
 def test_a_name_that_comes_twice_is_refused():
     (document,) = synthetic_blocks(1, transactions_per_block=30)
-    document = {"transactions": document["transactions"][:12]}
+    document = {"transactions": document["transactions"][:3]}
     pages.read(schema.BLOCKS_ANSWER, dump(document))
     places = list(members_of(schema.BLOCKS_ANSWER, document, "$"))
     assert len({path.rpartition(".")[2] for _, _, path in places}) > 60
-    for found, key, path in places:
+    for (found, key, path), spell in zip(places, cycle(SPELLINGS), strict=False):
         before = dict(found)
         found.clear()
         found.update({"again": "x"} | before)
-        written = dump(document).replace(b'"again":', json.dumps(key).encode() + b":")
+        written = dump(document)
         found.clear()
         found.update(before)
         with pytest.raises(DecodeError, match="one member of this name") as caught:
-            pages.read(schema.BLOCKS_ANSWER, written)
+            pages.read(schema.BLOCKS_ANSWER, written.replace(b'"again":', spell(key).encode()))
         assert caught.value.path == path
+
+
+@given(
+    strategies.trees(schema.BLOCKS_ANSWER).filter(lambda tree: tree.get("transactions")),
+    st.sampled_from(["hash", "total_fees", "description", "out_msgs", "brand_new", "a/b~", "é"]),
+    st.sampled_from(SPELLINGS),
+    st.integers(0),
+)
+def test_a_name_that_comes_twice_is_refused_in_any_answer(tree, key, spell, place):
+    rows = tree["transactions"]
+    row = rows[place % len(rows)]
+    row.pop(key, None)
+    value = Raw({"hash": '"h"', "total_fees": '"5"', "out_msgs": "[]"}.get(key, "{}"))
+    if key == "description":
+        value = Raw(dump(transaction()["description"]).decode())
+    row |= {"first": value, "second": value}
+    written = dump(tree).replace(b'"first":', f"{json.dumps(key)}:".encode())
+    written = written.replace(b'"second":', spell(key).encode())
+    with pytest.raises(DecodeError, match="one member of this name"):
+        pages.read(schema.BLOCKS_ANSWER, written)
 
 
 def test_answers_as_services_write_them_are_not_looked_into_closely(monkeypatch):

@@ -9,6 +9,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import names_of, read_prices, with_price_at
+from tonframes.analysis.doubts import UNMATCHED, sending, tell_unmatched, unmatched
 from tonframes.analysis.expressions import one_if
 from tonframes.analysis.grouping import (
     keys_of,
@@ -147,7 +148,11 @@ def activity(
         "activity",
         transactions,
         messages,
-        (*ACTIVITY, *["now"] * bool(money)),
+        (
+            *ACTIVITY,
+            *["now"] * bool(money),
+            *(sending("activity", transactions) if messages is not None else ()),
+        ),
         by,
         figures=names_of(results.ACTIVITY, (), money),
     )
@@ -159,10 +164,12 @@ def activity(
         ends = intake.take(messages, "activity", MESSAGES, ACTIVITY_MESSAGES)
         intake.same_engine("activity", rows, ends)
         rows = _with_traffic(rows, ends)
-        counts += [*_TRAFFIC, *_VALUE]
+        counts += [*_TRAFFIC, *_VALUE, *UNMATCHED]
     groups = sums.add_up(rows, keys, sums=counts, amounts=amounts, accounts=True, currency=money)
     if messages is None:
         groups = engines.by_row(groups, _unknown_traffic)
+    else:
+        groups = tell_unmatched("activity", transactions, groups)
     groups = sums.whole(
         groups, ["value", *amounts], helper="activity", keys=keys, wide=wide, currency=money
     )
@@ -187,7 +194,10 @@ def _with_traffic(rows: Frame, messages: Frame) -> Frame:
     )
     rows = rows.join(traffic, left_on="hash", right_on="tx_hash", how="left")
     return engines.by_row(
-        rows, lambda frame: frame.with_columns(nw.col(*_TRAFFIC, *_VALUE).fill_null(0))
+        rows,
+        lambda frame: unmatched(
+            frame.with_columns(nw.col(*_TRAFFIC, *_VALUE).fill_null(0)), "messages_out"
+        ),
     )
 
 

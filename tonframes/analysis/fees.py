@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import names_of, read_prices, with_price_at
+from tonframes.analysis.doubts import UNMATCHED, sending, tell_unmatched, unmatched
 from tonframes.analysis.grouping import take_grouped
 from tonframes.analysis.phases import EXCHANGE, is_exchanged, with_true_gas
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
@@ -33,7 +35,8 @@ PARTS = {
 #: All parts, in the order of the columns.
 COMPONENTS = ("storage", "gas", "action", "bounce", "import", "due")
 
-_OF_ROWS = (*COMPONENTS, "residual", "total_fees")
+_UNSURE = (*COMPONENTS, "residual")
+_OF_ROWS = (*_UNSURE, "total_fees")
 _AMOUNTS = (*_OF_ROWS, "fwd_fees", "unknown", "cost")
 # What is added, and what is subtracted.
 _COMBINED = {
@@ -222,10 +225,13 @@ def fee_summary(
 
     - the columns of `by`.
     - transactions: number of transactions.
-    - storage, gas, action, bounce, import, due: as in `fee_breakdown`.
-    - residual: fees that violate the rules; 0 in true data.
+    - storage, gas, action, bounce, import, due: as in `fee_breakdown`. Transactions in which a part
+      is unknown add nothing to it; a part is null if it is unknown in all transactions.
+    - residual: fees that violate the rules; 0 in true data; null if it is unknown in all
+      transactions.
     - unknown: fees that cannot be assigned because phases are missing.
-    - total_fees: the sum of the columns before: what validators collected in these transactions.
+    - total_fees: the sum of the columns before, nulls left out: what validators collected in these
+      transactions.
     - fwd_fees: the part of the forwarding fees that travels with the messages sent, for the
       validators who import them.
     - cost: total_fees plus fwd_fees: what the accounts paid.
@@ -281,7 +287,7 @@ def fee_summary(
         "fee_summary",
         transactions,
         messages,
-        BREAKDOWN,
+        (*BREAKDOWN, *sending("fee_summary", transactions)),
         by,
         figures=names_of(results.FEE_SUMMARY, (), money),
     )
@@ -296,19 +302,31 @@ def fee_summary(
     sent = sums.add_up(outgoing, ["tx_hash"], amounts=["fwd_fees"], rows_as="sent")
     rows = rows.join(sent, left_on="hash", right_on="tx_hash", how="left")
     groups = sums.add_up(
-        engines.by_row(rows, taken_apart),
+        engines.by_row(rows, _compared),
         keys,
-        sums=sums.halves_of(["fwd_fees"]),
+        sums=[*sums.halves_of(["fwd_fees"]), *UNMATCHED],
         amounts=_OF_ROWS,
+        unsure=_UNSURE,
         combine=_COMBINED,
         currency=money,
     )
+    groups = tell_unmatched("fee_summary", transactions, groups)
     groups = sums.with_share(groups, "cost")
+    known = functools.partial(sums.null_if_unknown, names=_UNSURE, currency=money)
     groups = sums.whole(
-        groups, _AMOUNTS, helper="fee_summary", keys=keys, wide=wide, currency=money
+        engines.by_row(groups, known),
+        _AMOUNTS,
+        helper="fee_summary",
+        keys=keys,
+        wide=wide,
+        currency=money,
     )
     groups = groups.select(names_of(results.FEE_SUMMARY, keys, money))
     return intake.give(engines.largest_first(groups, "cost", keys), transactions)
+
+
+def _compared(rows: Frame) -> Frame:
+    return taken_apart(unmatched(rows, "sent"))
 
 
 @overload

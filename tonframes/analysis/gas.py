@@ -89,7 +89,7 @@ def gas_summary(
     - skipped: transactions whose compute phase was skipped. `transactions` minus calls and skipped
       is the number of transactions whose compute phase is missing.
     - free: calls of special accounts, whose gas is free.
-    - gas_used: gas of all calls.
+    - gas_used: gas of all calls; 0 if all transactions were skipped.
     - gas_mean, gas_median, gas_p95, gas_max: gas of one call. Median and 95th percentile are by
       nearest rank: the smallest gas that 50 or 95 percent of the calls do not exceed.
     - gas_fees: nanoton, what the gas cost.
@@ -100,9 +100,10 @@ def gas_summary(
     - vm_steps: steps of the virtual machine.
     - gas_per_step: gas_used divided by vm_steps.
 
-    With `prices`, `gas_fees` is followed by the same in the currency, as a float:
-    `gas_fees_usd`. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-52 of the sum for each price that is used.
+    Transactions whose compute phase is missing add nothing to gas_used, gas_fees and vm_steps.
+    These are null if they are unknown in all transactions. With `prices`, `gas_fees` is followed by
+    the same in the currency, as a float: `gas_fees_usd`. It is null if a price of the group is
+    unknown. The error of floats is at most 2^-52 of the sum for each price that is used.
 
     Ratios and means are null if the divisor is 0.
 
@@ -149,10 +150,17 @@ def gas_summary(
     grouping = keys or [sums.ALL]
     rows = engines.by_row(rows, _counted)
     # Every figure follows from how often each amount of gas occurs. That is far fewer rows.
-    counts = sums.add_up(rows, [*grouping, "gas"], sums=_COUNTS, amounts=_AMOUNTS, currency=money)
+    counts = sums.add_up(
+        rows,
+        [*grouping, "gas"],
+        sums=_COUNTS,
+        amounts=_AMOUNTS,
+        unsure=_AMOUNTS,
+        currency=money,
+    )
     counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
     counts = engines.by_row(counts, _measured)
-    added = ["transactions", *_COUNTS, *sums.halves_of(_AMOUNTS)]
+    added = ["transactions", *_COUNTS, *sums.halves_of(_AMOUNTS), *sums.counts_of(_AMOUNTS)]
     priced = [] if money is None else [UNPRICED, *money.columns]
     groups = counts.group_by(grouping, drop_null_keys=False).agg(
         *(nw.col(name).sum() for name in (*added, *priced)),
@@ -161,8 +169,14 @@ def gas_summary(
         nw.col("bounded").max(),
     )
     groups = engines.integers(groups, *added, *_QUANTILES, "gas_max", "bounded")
+    known = functools.partial(sums.null_if_unknown, names=_AMOUNTS, currency=money)
     groups = sums.whole(
-        groups, _AMOUNTS, helper="gas_summary", keys=keys, wide=wide, currency=money
+        engines.by_row(groups, known),
+        _AMOUNTS,
+        helper="gas_summary",
+        keys=keys,
+        wide=wide,
+        currency=money,
     )
     groups = engines.by_row(groups, _with_ratios)
     groups = groups.select(names_of(results.GAS_SUMMARY, keys, money))
@@ -171,12 +185,14 @@ def gas_summary(
 
 def _counted(rows: Frame) -> Frame:
     rows = with_gas(rows)
-    ran, none = ~nw.col("gas").is_null(), nw.lit(0)
+    ran, skipped = ~nw.col("gas").is_null(), nw.col("skipped")
+    # A skipped phase used nothing; of a missing phase nothing is known.
+    none = nw.when(skipped).then(nw.lit(0))
     return rows.with_columns(
         calls=one_if(ran),
-        skipped=one_if(nw.col("skipped")),
+        skipped=one_if(skipped),
         free=one_if(nw.col("free")),
-        gas_used=nw.col("gas").fill_null(0),
+        gas_used=nw.when(ran).then(nw.col("gas")).otherwise(none),
         gas_fees=nw.when(ran).then(nw.col("compute_gas_fees")).otherwise(none),
         vm_steps=nw.when(ran).then(nw.col("compute_vm_steps")).otherwise(none),
     )

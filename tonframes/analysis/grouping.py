@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
+from tonframes.analysis.doubts import tell_repeated
 from tonframes.analysis.operations import OPERATION, read_of, to_messages, to_transactions
 from tonframes.analysis.periods import PERIODS, with_period
 from tonframes.errors import did_you_mean, shorten
@@ -93,6 +94,7 @@ def take_grouped(
         )
     needs = [*needs, "hash", *["now"] * bool(periods), *["descr"] * (OPERATION in others)]
     rows = intake.take(transactions, helper, TRANSACTIONS, needs, also=own)
+    tell_repeated(helper, transactions, rows)
     if others:
         theirs = intake.columns_of(messages, helper, MESSAGES)
         refuse_unknown(helper, others, theirs, [*ours, *theirs])

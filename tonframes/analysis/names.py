@@ -10,6 +10,7 @@ import msgspec
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
+from tonframes.analysis.doubts import tell_friendly
 from tonframes.inert import UNSEEN
 from tonframes.native import enter
 from tonframes.network.contracts import code_names
@@ -89,11 +90,13 @@ def with_names(
     ['MUD₮', 'Picture 0']
     """
     rows, found = _checked(frame, columns)
-    book = _newest(address_book, ADDRESS_BOOK, ["domain", "user_friendly"])
+    book = newest(_HELPER, address_book, ADDRESS_BOOK, ["domain", "user_friendly"])
     intake.same_engine(_HELPER, rows.lazy(), book)
     tokens = {} if metadata is None else _tokens(metadata)
     order = list(rows.collect_schema())
     for column in found:
+        if column not in CODE_HASHES:
+            tell_friendly(_HELPER, rows, column)
         rows = engines.beside(rows, [column], _step(column, book, tokens), _added(column))
         place = order.index(column) + 1
         order[place:place] = _added(column)
@@ -137,9 +140,9 @@ def _with_contract(rows: Frame, column: str) -> Frame:
     return rows.with_columns(code_names(nw.col(column)).alias(f"{column}_name"))
 
 
-def _newest(frame: object, table: Table, columns: list[str]) -> Frame:
+def newest(helper: str, frame: object, table: Table, columns: list[str]) -> Frame:
     """Keep the newest row of each address; if several are equally new, always the same one."""
-    rows = intake.take(frame, _HELPER, table, ["address", *columns, "fetched_at"])
+    rows = intake.take(frame, helper, table, ["address", *columns, "fetched_at"])
     rows = rows.filter(~nw.col("address").is_null())
     return engines.by_group(rows, ["address"], partial(_last, columns=columns))
 
@@ -150,18 +153,25 @@ def _last(rows: Frame, columns: list[str]) -> Frame:
 
 def _tokens(metadata: object) -> dict[str, str]:
     """Return the names of tokens by address."""
-    rows = _newest(metadata, METADATA, ["token_info"]).collect("pyarrow")
+    rows = newest(_HELPER, metadata, METADATA, ["token_info"]).collect("pyarrow")
     named = zip(rows["address"].to_list(), map(_token, rows["token_info"].to_list()), strict=True)
     return {address: name for address, name in named if name is not None}
 
 
-def _token(info: str | None) -> str | None:
-    """Return the symbol or, without one, the name in the metadata of a token."""
+def token_entries(info: str | None) -> list[dict[str, Any]]:
+    """Return the entries in the metadata of a token. Anything else in their place is ignored."""
     try:
         tokens = msgspec.json.decode(info) if info else []
     except REFUSALS:
-        return None
-    entries = [token for token in tokens if isinstance(token, dict)] if tokens else []
+        return []
+    if not isinstance(tokens, list):
+        return []
+    return [token for token in tokens if isinstance(token, dict)]
+
+
+def _token(info: str | None) -> str | None:
+    """Return the symbol or, without one, the name in the metadata of a token."""
+    entries = token_entries(info)
     names = (entry.get(key) for key in ("symbol", "name") for entry in entries)
     found = next((name for name in names if isinstance(name, str) and name), None)
     return found and re.sub(UNSEEN, _REPLACEMENT, found)

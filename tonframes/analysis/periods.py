@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 
 from tonframes.analysis import engines
+from tonframes.wire.codec import FIRST, LAST
 
 if TYPE_CHECKING:
     from tonframes.analysis.engines import Frame
 
 _DAY = 86_400
-# 1969-12-29. It is before 1970 so that only numbers from 0 on are divided: on DuckDB, the lowest
-# allowed versions round negative quotients up.
-_MONDAY = -3 * _DAY
 
 #: Length in seconds of the periods that always have the same length.
 LENGTHS = {"hour": 3600, "day": _DAY, "week": 7 * _DAY}
@@ -24,37 +22,43 @@ PERIODS = (*LENGTHS, "month")
 
 
 def with_period(frame: Frame, period: str, seconds: str) -> Frame:
-    """Add the start, in UTC, of the period that contains the unix second of a column."""
+    """Add the start, in UTC, of the period that contains the unix second of a column.
+
+    It is null outside the years 1 to 9999, which moments can represent.
+    """
     return engines.by_row(frame, partial(_with_start, period=period, seconds=seconds))
 
 
 def _with_start(frame: Frame, period: str, seconds: str) -> Frame:
     # With integers only: engines truncate timestamps in different time zones.
     second = nw.col(seconds)
+    sane = (second >= FIRST) & (second <= LAST)
+    # Seconds since the first moment, a Monday at midnight, are never negative. On DuckDB, old
+    # versions that are allowed round negative quotients up.
+    frame = frame.with_columns(nw.when(sane).then(second - FIRST).alias(period))
+    since = nw.col(period)
     if period == "month":
-        return _moments(_with_month(frame, second // _DAY), period)
-    offset = _MONDAY if period == "week" else 0
+        return _moments(_with_month(frame, since // _DAY), period)
     length = LENGTHS[period]
-    start = (second - offset) // length * length + offset
-    return _moments(frame.with_columns(start.alias(period)), period)
+    return _moments(frame.with_columns((since // length * length + FIRST).alias(period)), period)
 
 
 def _with_month(frame: Frame, day: nw.Expr) -> Frame:
-    """Add the first second of the month that contains a day, counted from 1970.
+    """Add the first second of the month that contains a day, counted from 0001-01-01.
 
     Years are counted from March, so that a leap day is the last of its year: civil_from_days of
     https://howardhinnant.github.io/date_algorithms.html.
     """
     # Columns, because most engines evaluate an expression as often as it is written.
     days, era, year, month = (nw.col(f"month_{name}") for name in ("days", "era", "year", "march"))
-    frame = frame.with_columns(month_days=day + 719_468)  # since 0000-03-01
+    frame = frame.with_columns(month_days=day + 306)  # since 0000-03-01
     frame = frame.with_columns(month_era=days - days // 146_097 * 146_097)  # day of the era
     leap_days = era // 1460 - era // 36_524 + era // 146_096
     frame = frame.with_columns(month_year=(era - leap_days) // 365)
     frame = frame.with_columns(month_year=era - (365 * year + year // 4 - year // 100))  # its day
     frame = frame.with_columns(month_march=(5 * year + 2) // 153)  # months since March
-    start = days - 719_468 - (year - (153 * month + 2) // 5)
-    frame = frame.with_columns(month=start * _DAY)
+    start = days - 306 - (year - (153 * month + 2) // 5)
+    frame = frame.with_columns(month=start * _DAY + FIRST)
     return frame.drop("month_days", "month_era", "month_year", "month_march")
 
 

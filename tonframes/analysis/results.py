@@ -188,6 +188,8 @@ STORAGE_RATES = Result("storage_rates", "One row per account: its rent. The larg
     Column("steady",         BOOL,  "",            "One rate explains every interval."),
     Column("days_left",      FLOAT, "days",        "For how long after `now` the balance pays the rent, at least."),
     Column("days_to_freeze", FLOAT, "days",        "How long after `now` the account can be frozen, at the earliest."),
+    Column("cells",          INT,   "cells",       "Cells that the rent is for; null from transactions."),
+    Column("bits",           INT,   "bits",        "Bits that the rent is for; null from transactions."),
 ))
 
 # ── bodies and names ─────────────────────────────────────────────────────────────────────────────
@@ -203,6 +205,15 @@ WITH_OPERATION = Result("with_operation", "The rows of the frame, with one more 
     Column("operation", TEXT, "", "One name for what a transaction or message does; null if its message is missing."),
 ))
 
+JETTON_AMOUNTS = Result("jetton_amounts", "The rows of the frame, with the jetton and the amount in its units.", (
+    Column("jetton",             TEXT,  "", "The jetton (its master contract), raw."),
+    Column("symbol",             TEXT,  "", "Its symbol. Anyone can choose any symbol."),
+    Column("jetton_name",        TEXT,  "", "Its name. Anyone can choose any name."),
+    Column("decimals",           INT,   "", "Its number of decimal places; null if unknown."),
+    Column("amount_units",       FLOAT, "whole jettons", "`amount_exact` divided by 10 to the power of `decimals`."),
+    Column("amount_units_exact", TEXT,  "", "The same with every digit, as text."),
+))
+
 WITH_PRICE = Result("with_price", "The rows of the frame, with amounts in a currency beside those in nanoton.", (
     Column("<column>_<currency>", FLOAT, "currency", "Amount at the price of its time; null if one of them is unknown."),
 ))
@@ -210,5 +221,5 @@ WITH_PRICE = Result("with_price", "The rows of the frame, with amounts in a curr
 RESULTS = {result.name: result for result in (
     FEE_BREAKDOWN, FEE_SUMMARY, CHECK_FEES, CHECK_BALANCES, GAS_SUMMARY, GAS_OUTLIERS, PRICE_OF,
     FAILURES, FAILURE_SUMMARY, TRACE_COSTS, ACTIVITY, FLOWS, STORAGE_RATES, DECODE_BODIES,
-    WITH_NAMES, WITH_OPERATION, WITH_PRICE,
+    WITH_NAMES, WITH_OPERATION, WITH_PRICE, JETTON_AMOUNTS,
 )}

@@ -9,15 +9,17 @@ from typing import TYPE_CHECKING, overload
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.doubts import tell_repeated
 from tonframes.analysis.expressions import as_float, one_if
-from tonframes.network.prices import PRICES, STORAGE
+from tonframes.analysis.states import DAY, FREEZE, are_states, rates_of_states
+from tonframes.network.prices import STORAGE
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from tonframes.analysis.engines import AnyFrame, Frame
-    from tonframes.frames import Blocks
+    from tonframes.frames import Accounts, Blocks
 
 #: What `storage_rates` reads.
 RENT = (
@@ -35,27 +37,28 @@ RENT = (
     "account_state_code_hash_after",
 )
 
-DAY = 86_400
-_FREEZE = PRICES[0].freeze_due_limit  # the same in every row
 _CHANGES = [entry.valid_from for entry in STORAGE[1:]]
 _KEYS = ["account", "status", "code", "price"]
 
 
 @overload
-def storage_rates(transactions: Blocks, *, wide: bool = ...) -> pd.DataFrame: ...
+def storage_rates(transactions: Blocks | Accounts, *, wide: bool = ...) -> pd.DataFrame: ...
 @overload
 def storage_rates(transactions: AnyFrame, *, wide: bool = ...) -> AnyFrame: ...
 def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     """Estimate what accounts pay for storage, what they owe, and how long their balance lasts.
 
     No service shows the size of an account. But each transaction collects the rent since the
-    previous one. So two consecutive transactions, both without debt, give the rate.
+    previous one. So two consecutive transactions, both without debt, give the rate. Account states
+    with code and data give the size itself.
 
     Parameters
     ----------
     transactions
         A frame of any engine, of our tables or of the public lake, or a `Blocks`.
-        `tonframes.analysis.storage.RENT` names the columns.
+        `tonframes.analysis.storage.RENT` names the columns. Or an `Accounts` that was fetched with
+        code and data, or its frame `accounts` on pandas, polars or pyarrow; this needs
+        pytoniq-core: ``pip install 'tonframes[boc]'``.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
 
@@ -83,6 +86,14 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     - days_to_freeze: how long it takes after `now`, at least, until the debt is more than 0.1 TON,
       so that the next transaction freezes the account. Null if `days_left` is null, and for
       accounts that are not active.
+    - cells, bits: the size that the rent is for; null from transactions.
+
+    From account states, `now` is when the state was fetched, and rent_per_day is what the size
+    costs at the prices of that time. The days count from the last transaction, whose time a state
+    does not show, and debts are unknown: they are taken to be 0. `intervals` is 0; debt, collected,
+    seconds and steady are null. Code and data that were not fetched leave the rent unknown. Special
+    accounts of the masterchain, which pay no rent, cannot be told apart, and libraries and extra
+    currencies of an account are not counted.
 
     Unknown values are null, such as the rent of an account with one transaction in the frame.
 
@@ -117,7 +128,11 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     0          2      14168       90    13601280.0    True
     1          1          1        6       14400.0    True
     """
+    if are_states(transactions):
+        rates = rates_of_states(transactions)
+        return intake.give(engines.largest_first(rates, "rent_per_day", ["account"]), transactions)
     rows = intake.take(transactions, "storage_rates", TRANSACTIONS, RENT)
+    tell_repeated("storage_rates", transactions, rows)
     before = rows.select("hash", since="now", owed="storage_fees_due")
     # By hash, not by order: if transactions between two of them are missing, there is no interval.
     intervals = rows.join(before, left_on="prev_trans_hash", right_on="hash")
@@ -137,8 +152,13 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     last = rows.join(last, left_on=["account", "lt"], right_on=["account", "last_lt"])
     last = engines.by_row(last, _standing)
     rates = engines.by_row(last.join(intervals, on=_KEYS, how="left"), _projected)
-    rates = rates.select(results.STORAGE_RATES.names())
+    rates = engines.by_row(rates, _without_size).select(results.STORAGE_RATES.names())
     return intake.give(engines.largest_first(rates, "rent_per_day", ["account"]), transactions)
+
+
+def _without_size(rates: Frame) -> Frame:
+    unknown = nw.when(nw.col("intervals") < 0).then(nw.lit(0)).cast(nw.Int64)
+    return rates.with_columns(cells=unknown, bits=unknown)
 
 
 def _counted(rows: Frame) -> Frame:
@@ -207,7 +227,7 @@ def _projected(rates: Frame) -> Frame:
     )
     known = nw.when(nw.col("steady") & (collected > 0))
     # The sum of integers is exact. The division by 1 converts it, as in `as_float`.
-    until_frozen = (nw.col("balance") + _FREEZE - nw.col("debt")) / 1
+    until_frozen = (nw.col("balance") + FREEZE - nw.col("debt")) / 1
     frozen = known.then(until_frozen / collected * days)
     return rates.with_columns(
         days_left=known.then(as_float(rates, "balance") / collected * days),

@@ -43,6 +43,7 @@ def add_up(
     *,
     sums: Iterable[str] = (),
     amounts: Iterable[str] = (),
+    unsure: Iterable[str] = (),
     combine: Mapping[str, tuple[Sequence[str], Sequence[str]]] | None = None,
     rows_as: str = "transactions",
     accounts: bool = False,
@@ -60,6 +61,9 @@ def add_up(
         Columns of integers whose sums fit int64.
     amounts
         Columns of integers whose sums may not fit. Their sums are returned as halves, for `whole`.
+    unsure
+        The amounts that may be null in all rows of a group. Their known values are counted, for
+        `null_if_unknown`.
     combine
         Amounts that are computed from the sums: name to the amounts to add and to subtract.
     rows_as
@@ -72,7 +76,8 @@ def add_up(
 
     Returns
     -------
-    One row per group: the keys, the counts, `sums`, and the halves of `amounts` and `combine`.
+    One row per group: the keys, the counts, `sums`, and the halves of `amounts` and `combine`. A
+    null adds nothing to a sum.
 
     Notes
     -----
@@ -85,9 +90,9 @@ def add_up(
     first = list(dict.fromkeys([*keys, "account"])) if accounts else keys
     by_price = first if currency is None else [*first, PRICE]
     prepared = functools.partial(
-        _prepared, keys=by_price, rows_as=rows_as, sums=sums, amounts=amounts
+        _prepared, keys=by_price, rows_as=rows_as, sums=sums, amounts=amounts, unsure=unsure
     )
-    added = [rows_as, *sums, *halves_of(amounts)]
+    added = [rows_as, *sums, *halves_of(amounts), *counts_of(unsure)]
     groups = _added_up(engines.by_row(rows, prepared), by_price, added)
     if combine:
         groups = engines.by_row(groups, functools.partial(_combined, combine=combine))
@@ -103,13 +108,20 @@ def add_up(
 
 
 def _prepared(
-    rows: Frame, keys: Sequence[str], rows_as: str, sums: Iterable[str], amounts: Iterable[str]
+    rows: Frame,
+    *,
+    keys: Sequence[str],
+    rows_as: str,
+    sums: Iterable[str],
+    amounts: Iterable[str],
+    unsure: Iterable[str],
 ) -> Frame:
     return rows.select(
         *(nw.lit(0).alias(ALL) if key == ALL else key for key in keys),
         nw.lit(1).alias(rows_as),
         *sums,
         *(half for name in amounts for half in halves(name)),
+        *(one_if(~nw.col(name).is_null()).alias(f"{name}_known") for name in unsure),
     )
 
 
@@ -140,6 +152,21 @@ def _converted(groups: Frame, currency: Currency, rows_as: str) -> Frame:
 def _ton(name: str) -> nw.Expr:
     high, low = halves_of([name])
     return nw.col(high) / 1 + nw.col(low) / _BILLION
+
+
+def counts_of(names: Iterable[str]) -> list[str]:
+    """List the names of the counts of known values."""
+    return [f"{name}_known" for name in names]
+
+
+def null_if_unknown(groups: Frame, names: Sequence[str], currency: Currency | None = None) -> Frame:
+    """Replace sums, also those in a currency, by null in groups where no row has a known value."""
+    priced = {} if currency is None else dict(zip(currency.amounts, currency.columns, strict=True))
+    return groups.with_columns(
+        nw.when(nw.col(count) > 0).then(nw.col(column)).alias(column)
+        for name, count in zip(names, counts_of(names), strict=True)
+        for column in (*halves_of([name]), *([priced[name]] if name in priced else []))
+    ).drop(counts_of(names))
 
 
 def with_share(frame: Frame, name: str) -> Frame:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, overload
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
+from tonframes.analysis.doubts import tell_repeated
 from tonframes.analysis.expressions import one_if
 from tonframes.analysis.phases import is_deposit, is_dust
 from tonframes.analysis.trees import depths
@@ -127,6 +128,7 @@ def trace_costs(
     """
     messages = intake.paired("trace_costs", transactions, messages)
     rows = intake.take(transactions, "trace_costs", TRANSACTIONS, TRACES)
+    tell_repeated("trace_costs", transactions, rows)
     rows = rows.filter(~nw.col("trace_id").is_null())
     ends = intake.take(messages, "trace_costs", MESSAGES, TRACE_MESSAGES)
     ends = ends.filter(~nw.col("trace_id").is_null())

@@ -38,7 +38,7 @@ def require_pytoniq(helper: str) -> None:
         )
 
 
-def read_root(boc: str | bytes, make: Any) -> Any:
+def read_root(boc: str | bytes, make: Any, *, most: int = MAX_CELLS) -> Any:
     """Read a bag that has one root.
 
     Parameters
@@ -47,21 +47,23 @@ def read_root(boc: str | bytes, make: Any) -> Any:
         The bag, in base64 or as bytes.
     make
         Makes a cell from its bits, references and type: `Node`, or the `Cell` of pytoniq-core.
+    most
+        The most cells that it may have. The default is what a message can have.
 
     Raises
     ------
     ValueError
-        `boc` is not such a bag, or is larger than a message can be.
+        `boc` is not such a bag, or has too many cells or bytes.
     """
     from pytoniq_core.boc.deserialize import Boc  # noqa: PLC0415 - an extra
 
-    data = _decoded(boc)
+    data = _decoded(boc, MAX_BYTES // MAX_CELLS * most)
     size = data[_FLAGS] & 7
     cells, roots = (
         int.from_bytes(data[start : start + size]) for start in (_COUNTS, _COUNTS + size)
     )
-    if cells > MAX_CELLS:
-        raise ValueError(f"the bag has {cells} cells; a message has at most {MAX_CELLS}")
+    if cells > most:
+        raise ValueError(f"the bag has {cells} cells; it may have at most {most}")
     if roots != 1:
         raise ValueError(f"the bag has {roots} roots instead of one")
     checked: Any = partial(_checked, make)  # annotated as a class there; a function works as well
@@ -72,10 +74,10 @@ def read_root(boc: str | bytes, make: Any) -> Any:
     return root
 
 
-def _decoded(boc: str | bytes) -> bytes:
+def _decoded(boc: str | bytes, most: int) -> bytes:
     # Base64 has four characters for three bytes.
-    if len(boc) > (MAX_BYTES if isinstance(boc, bytes) else MAX_BYTES * 4 // 3 + 4):
-        raise ValueError(f"the bag has more than {MAX_BYTES} bytes, more than a message can have")
+    if len(boc) > (most if isinstance(boc, bytes) else most * 4 // 3 + 4):
+        raise ValueError(f"the bag has more than {most} bytes, more than it may have")
     if isinstance(boc, bytes):
         data = boc
     else:

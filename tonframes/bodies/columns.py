@@ -22,7 +22,7 @@ class Unsigned(Kind):
 
 UNSIGNED = Unsigned()
 
-_KEYS = ("tx_hash", "direction", "position", "msg_hash")
+_KEYS = ("tx_hash", "direction", "position", "msg_hash", "source", "destination")
 
 #: Columns that are copied from the messages, if these have them.
 KEYS = tuple(column for column in MESSAGES.columns if column.name in _KEYS)

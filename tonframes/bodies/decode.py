@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import narwhals as nw
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tonframes.bodies.boc import require_pytoniq
 from tonframes.bodies.columns import KEYS, READ
@@ -36,21 +37,24 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     messages
         A pandas, polars or pyarrow frame with the column `body` (base64) or, if there is none,
         `body_boc` (bytes, as in the public Parquet lake); or a `Blocks`, whose messages are
-        decoded.
+        decoded. If the frame has the column `source`, external messages are recognized by it.
 
     Returns
     -------
     A new frame of the same kind with one row per message, in the same order; in pandas, with the
     same index. The dtypes do not depend on the rows:
 
-    - tx_hash, direction, position, msg_hash: copied from `messages`, if it has them.
+    - tx_hash, direction, position, msg_hash, source, destination: copied from `messages`, if it
+      has them.
     - opcode: the first 32 bits of the body, unsigned; null in shorter bodies.
     - kind: the kind of body that the opcode stands for, as in `decoded_type` of the service:
       text_comment, encrypted_text_comment, jetton_transfer, jetton_internal_transfer,
       jetton_notify, jetton_burn, jetton_burn_notification, jetton_mint, excess, nft_transfer,
       nft_ownership_assigned, get_static_data, report_static_data, bounce (both formats),
       empty_cell. Two more, which the service does not name: provide_wallet_address,
-      take_wallet_address. Null for every other opcode.
+      take_wallet_address. Null for every other opcode, and for external messages into the
+      chain, which begin with a signature and not with an opcode. All columns after it are null for
+      these messages as well.
     - bounced_opcode: in a bounce, the opcode of the message that was returned.
     - query_id: a number that the sender chose and that answers repeat (UInt64).
     - amount: number of jettons, in the smallest unit of the jetton, as float64: exact up to 2^53,
@@ -106,6 +110,8 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     distinct = column.dictionary_encode()
     read = [read_body(body.as_py()) for body in distinct.dictionary]
     table = pa.Table.from_pylist(read, _SCHEMA).take(distinct.indices)
+    if "source" in rows.columns:
+        table = _without_kinds(table, rows["source"].is_null().to_arrow())
     decoded = _frame(table, rows)
     keys = [key.name for key in KEYS if key.name in rows.columns]
     names = _SCHEMA.names
@@ -113,6 +119,16 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
         rows.with_columns(*(decoded[name] for name in names)).select(*keys, *names).to_native()
     )
     return result
+
+
+def _without_kinds(table: pa.Table, external: pa.Array) -> pa.Table:
+    """Keep only the first 32 bits of external messages. A shorter or broken body keeps all."""
+    hidden = pc.and_(external, pc.is_valid(table["opcode"]))
+    columns = [
+        column if name == "opcode" else pc.if_else(hidden, None, column)
+        for name, column in zip(table.column_names, table.columns, strict=True)
+    ]
+    return pa.Table.from_arrays(columns, schema=_SCHEMA)
 
 
 def _rows_and_bodies(messages: Any) -> tuple[Rows, pa.Array]:

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+#: The network lets no account grow beyond this (configuration parameter 43, `max_acc_state_cells`).
+MAX_STATE_CELLS = 1 << 16
+
+
 def possible_weights(
     body: str | bytes, init_state: str | bytes | None = None
 ) -> tuple[tuple[int, int], ...]:
@@ -57,6 +61,34 @@ def possible_weights(
     places = ((part.refs, [part]) for part in parts)
     choices = ([cell for place in choice for cell in place] for choice in product(*places))
     return tuple(dict.fromkeys(map(_weight, choices)))
+
+
+def state_weight(code: str | None, data: str | None) -> tuple[int, int]:
+    """Count the distinct cells of a contract's code and data together, and the bits in them.
+
+    Parameters
+    ----------
+    code, data
+        Bags of cells in base64; None if the contract has none.
+
+    Raises
+    ------
+    ValueError
+        A part is not a bag of cells, or is larger than an account can be.
+    ImportError
+        pytoniq-core is not installed.
+
+    Examples
+    --------
+    >>> from tonframes.bodies.cells import Cell
+    >>> state_weight(Cell(5, 3).to_base64(), Cell(5, 3).to_base64())
+    (1, 3)
+    """
+    require_pytoniq("state_weight")
+    from pytoniq_core.boc.cell import Cell  # noqa: PLC0415 - an extra
+
+    parts = (part for part in (code, data) if part is not None)
+    return _weight([read_root(part, Cell, most=MAX_STATE_CELLS) for part in parts])
 
 
 def _weight(cells: Iterable[Any]) -> tuple[int, int]:

@@ -6,6 +6,7 @@
 - `limit`: how many rows a page may have.
 - `retry`: repeats a request until it succeeds or cannot: attempts, waits, deadline, final error.
 - `answers`: classifies an answer: use it, try again, or give up; finds the text of an error.
+- `site`: the address of a service.
 - `transport`: one HTTP exchange, limited in time and size.
 - `statistics`: what a client has done so far.
 - `size`: how large an answer may be, and how much memory it may need.

@@ -13,8 +13,8 @@ from tonframes.client.arguments import check_whole, positive, user_agent
 from tonframes.client.limit import PageLimit
 from tonframes.client.operations import Operations
 from tonframes.client.retry import Retry
+from tonframes.client.site import Site
 from tonframes.client.size import LARGEST_ANSWER, LARGEST_OF
-from tonframes.client.transport import Site
 from tonframes.masking import Key
 
 if TYPE_CHECKING:

@@ -33,19 +33,20 @@ from tonframes.client.rate import Clock, Rate, StoppedError
 from tonframes.client.size import LARGEST_ANSWER, TooLargeError
 from tonframes.client.statistics import Counter, Statistics
 from tonframes.client.transport import (
-    Site,
     SlowError,
     Transport,
     TransportError,
     UnreachableError,
 )
 from tonframes.errors import RequestError, TonframesError
+from tonframes.inert import inert
 from tonframes.masking import masked
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tonframes.client.rate import Turn
+    from tonframes.client.site import Site
     from tonframes.masking import Key
 
 T = TypeVar("T")
@@ -307,8 +308,7 @@ class Retry:
     @staticmethod
     def _say(failure: Failure) -> str:
         """Return a failure as text: on one line, shortened, and without the key."""
-        said = masked(failure.reason)
-        said = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in said)
+        said = inert(masked(failure.reason))
         said = said if len(said) <= QUOTED else said[: QUOTED - 1] + "…"
         return said if failure.status is None else f"status {failure.status}, {said}"
 

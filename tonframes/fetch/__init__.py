@@ -8,10 +8,14 @@
 - `time`: `seqno_at`, the masterchain block at a moment.
 - `density`: how many blocks and transactions masterchain blocks commit, from samples.
 - `windows`: masterchain blocks, read through windows of time and of logical time.
+- `ends`: the tips and the seconds at the ends of a range that is read so.
+- `paging`: pages of a window, with as many rows as the service manages.
 - `headers`, `rows`: the blocks and the transactions of these windows: what came, what is missing.
+- `row_pages`: pages of transactions, and the tables that are made of them.
 - `intervals`: where to cut logical time, so that pages come full.
 - `crew`: the threads of these requests.
 - `proving`: consecutive masterchain blocks, fetched again until they are proven complete.
+- `origin`: where the proof of the chains begins.
 - `proof`: the checks which prove that nothing is missing.
 - `block`: all pages of one masterchain block.
 - `network`: the network of a service, and its first and last masterchain block.

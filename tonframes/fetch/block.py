@@ -15,15 +15,18 @@ from tonframes.errors import DecodeError, IncompleteError, RequestError, Tonfram
 from tonframes.fetch.network import last_shown, masterchain_info
 from tonframes.fetch.proof import (
     BrokenError,
+    Key,
     Link,
+    Shard,
     Tips,
     imbalance,
     lack,
     links,
+    prefix_of,
     tips,
     uncounted,
 )
-from tonframes.fetch.rows import by_block
+from tonframes.fetch.row_pages import by_block
 from tonframes.fetch.shown import shown
 from tonframes.wire import pages, schema
 
@@ -143,11 +146,14 @@ class State:
 
     Attributes
     ----------
+    committed
+        Those of them that this masterchain block commits; an earlier one commits the others.
     first, last
         The least and the greatest unix second of these blocks; None where one has none.
     """
 
     tips: Tips
+    committed: frozenset[Key]
     first: int | None
     last: int | None
 
@@ -161,10 +167,16 @@ def fetch_state(client: Client, seqno: int) -> State:
             found = tips([page], seqno)
         except BrokenError as broken:
             raise DecodeError("$.blocks", "the last block of every shard", str(broken)) from None
-        times = [row.gen_utime for row in page.answer.blocks or ()]
+        rows = page.answer.blocks or ()
+        committed = frozenset(
+            (Shard(row.workchain, prefix_of(row.shard)), row.seqno)
+            for row in rows
+            if row.masterchain_block_ref.seqno == seqno
+        )
+        times = [row.gen_utime for row in rows]
         if None in times:
-            return State(found, None, None)
-        return State(found, min(map(int, times)), max(map(int, times)))
+            return State(found, committed, None, None)
+        return State(found, committed, min(map(int, times)), max(map(int, times)))
 
     state = client.masterchain_block_shard_state(seqno, parse)
     shown(client).note_last(seqno)

@@ -19,6 +19,7 @@ from tonframes.errors import (
 )
 from tonframes.fetch.block import BlockPages, fetch_block
 from tonframes.fetch.crew import Crew
+from tonframes.fetch.ends import knows_windows
 from tonframes.fetch.network import Network
 from tonframes.fetch.progress import progress as shown
 from tonframes.fetch.proving import Proven, Stretch, Unproven
@@ -31,7 +32,7 @@ from tonframes.fetch.resolve import (
     resolve_store,
 )
 from tonframes.fetch.time import resolve_seqnos
-from tonframes.fetch.windows import knows_windows, read_windows
+from tonframes.fetch.windows import read_windows
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
 from tonframes.store import SPAN, Store, blocks_of, open_blocks
@@ -180,7 +181,11 @@ def fetch_missing(
 def _committed(
     reading: _Reading, store: Store | None, run: range, network: Network
 ) -> Iterator[Proven]:
-    """Yield each part of consecutive masterchain blocks after its commit."""
+    """Yield each part of consecutive masterchain blocks after its commit.
+
+    Small files are merged at the end, but not after Ctrl-C or if the caller takes no more: the
+    store is whole without that, and the next fetch does it.
+    """
     try:
         for part in reading.parts():
             _commit(store, part, network)
@@ -197,17 +202,22 @@ def _committed(
             for part in reading.rescued() if isinstance(error, TonframesError) else ():
                 _commit(store, part, network)
                 yield part
+        if isinstance(error, TonframesError):
+            _merge(store, run)
         raise
-    finally:
-        if store is not None and (len(run) > 1 or run.stop % SPAN == 0):
-            with suppress(StoreError):
-                store.merge(run)
+    _merge(store, run)
 
 
 def _commit(store: Store | None, part: Proven, network: Network) -> None:
     network.check(part.tables.get("blocks"))
     if store is not None:
         store.write_blocks(part.tables, [part.seqnos], proof=part.proof)
+
+
+def _merge(store: Store | None, run: range) -> None:
+    if store is not None and (len(run) > 1 or run.stop % SPAN == 0):
+        with suppress(StoreError):
+            store.merge(run)
 
 
 class _Counted:

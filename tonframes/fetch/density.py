@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 from tonframes.client import UnknownOperationError
 from tonframes.errors import RequestError
 from tonframes.fetch import headers
-from tonframes.fetch.windows import find_ends, lacks_windows, read_page
+from tonframes.fetch.ends import find_ends, lacks_windows
+from tonframes.fetch.paging import read_page
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from tonframes.client import Client
-    from tonframes.fetch.headers import Key
-    from tonframes.fetch.windows import Ends
+    from tonframes.fetch.ends import Ends
+    from tonframes.fetch.proof import Key
 
 #: A sample for so many masterchain blocks. It is a page of blocks, or some more where the service
 #: allows small pages only, but no more than so many.

@@ -14,7 +14,7 @@ import msgspec
 
 from tonframes.errors import DecodeError, shorten
 from tonframes.fetch.intervals import Header
-from tonframes.fetch.proof import MASTERCHAIN, Shard, Tips, links
+from tonframes.fetch.proof import MASTERCHAIN, Key, Tips, links
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 PAGES = 6
 #: Masterchain blocks before the last known one of which further blocks may still come.
 MARGIN = 12
-
-Key = tuple[Shard, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,9 @@ If a database query is interrupted, deployed services answer 200 with some of th
 - "chain", if the service shows blocks: every block names the blocks before it (`prev_blocks`). The
   chain of every shard must lead from its tip before a range, through splits and merges, to its
   tip at the end of the range. The masterchain block before the range and the last one of it tell
-  the tips (`masterchainBlockShardState`); those must cover the masterchain and workchain 0. A
+  the tips (`masterchainBlockShardState`); those must cover the masterchain and workchain 0. Before
+  the first masterchain block of a service there are no tips: it must commit those of the tips at
+  its end that name it as the masterchain block which commits them. A
   missing block breaks the chain. Every block must tell its `tx_count`; in each masterchain block
   their sum must be the number of transactions. The proof "links" must hold as well.
 - "links", if it shows transactions only: every transaction names the previous one of its account
@@ -24,6 +26,8 @@ A service whose answers all agree can still lie. These proofs do not notice
 - a transaction that is left out as the first or the last one of its account in a part, if the
   `tx_count` of its block is lowered as well, or if the proof is "links"; or between the deletion
   of an account and its next creation;
+- a block without transactions that the first masterchain block of the service commits, if another
+  block of its shard follows it there;
 - a message that is left out, if the phases of its transaction are changed as well, or do not tell
   the number of messages;
 - other content of a row. Hashes are compared with each other, and not computed: the answers do not
@@ -42,7 +46,7 @@ import pyarrow.compute as pc
 from tonframes.wire.kinds import REFUSALS, SHARD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from tonframes.wire.pages import Page
 
@@ -90,6 +94,9 @@ LINKED = [
     "account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "orig_status", "end_status",
     "mc_block_seqno",
 ]  # fmt: skip
+
+#: What identifies a block: its shard and its seqno.
+Key = tuple[Shard, int]
 
 #: The tips: seqno of the last block of each shard as of a masterchain block.
 Tips = dict[Shard, int]
@@ -181,6 +188,29 @@ def advance(before: Tips, blocks: Iterable[Link]) -> Tips:
         parent = _name(half.parent, seqno)
         raise BrokenError(f"after the split of {parent} one shard is missing", half)
     return after
+
+
+def check_first(blocks: Iterable[Link], committed: Collection[Key]) -> None:
+    """Check the blocks of a masterchain block where the tips before it are unknown.
+
+    Parameters
+    ----------
+    blocks
+        The blocks that it commits.
+    committed
+        Those of the tips after it that it commits itself, as the service reports them.
+
+    Raises
+    ------
+    BrokenError
+        One of the tips is not among the blocks, or the last block of a shard is not a tip.
+    """
+    blocks = list(blocks)
+    followed = {parent for link in blocks for parent in link.parents}
+    last = {(link.shard, link.seqno) for link in blocks} - followed
+    for shard, seqno in sorted(last.symmetric_difference(committed)):
+        what = "is not a tip" if (shard, seqno) in last else "is missing"
+        raise BrokenError(f"block {_name(shard, seqno)} {what} by the shard state", shard)
 
 
 def compare(chain: Tips, state: Tips) -> None:

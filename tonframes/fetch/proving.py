@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 
 from tonframes.errors import IncompleteError, RequestError
 from tonframes.fetch.block import ATTEMPTS, BlockPages, fetch_block, fetch_state, wait_before
-from tonframes.fetch.network import masterchain_info
+from tonframes.fetch.origin import Origin, find_origin
 from tonframes.fetch.proof import (
     LINKED,
     BrokenError,
@@ -43,10 +44,6 @@ FEWER_ATTEMPTS = 3
 
 #: Transactions that are decoded together; smaller batches take longer.
 BATCH = 1000
-
-
-#: The proof where there is nothing to compare the first block with.
-_BUT_FIRST = "chain, but for the first block"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +89,7 @@ class Unproven:
         self.client = client
         self._start = self._stop = start
         # The first block to check, the tips before it, and the name of the proof.
-        self._origin = None if before is None else _Origin(start, before)
+        self._origin = None if before is None else Origin(start, before)
         self._links: dict[int, list[Link] | None] = {}
         self._stretch: Stretch | None = None  # what came last, if it ends the part
         self._undecoded: list[BlockPages] = []
@@ -122,7 +119,7 @@ class Unproven:
         """Add the masterchain blocks that are next."""
         self._decode()
         if self._start == self._stop and self._origin is None and stretch.before is not None:
-            self._origin = _Origin(self._start, stretch.before)
+            self._origin = Origin(self._start, stretch.before)
         tables = stamped(stretch.tables, datetime.now(UTC))
         self._links |= stretch.links
         self._batches = [*self._batches, tables]
@@ -137,7 +134,7 @@ class Unproven:
         """
         if self._origin is None and self._links.get(self._start) is not None:
             try:
-                self._origin = self._start_of_chain()
+                self._origin = find_origin(self.client, self._start)
             except RequestError as error:  # they are asked for again when all is to be proven
                 if error.status != HTTPStatus.NOT_FOUND:
                     raise
@@ -200,7 +197,7 @@ class Unproven:
             batch["address_book"] = book.filter(pc.invert(known))
         links = {seqno: self._links[seqno] for seqno in rest[0]}
         last = self._last_transactions(proven)
-        origin = _Origin(stop, self._tips[stop]) if stop in self._tips else None
+        origin = Origin(stop, self._tips[stop]) if stop in self._tips else None
         # Nothing is called between these: an interruption comes before or after all.
         self._batches = batches
         self._links = links
@@ -234,19 +231,16 @@ class Unproven:
             followed.update(p for link in self._links.get(seqno - 1) or () for p in link.parents)
         return self._start, ""
 
-    def _follow(self, origin: _Origin) -> None:
+    def _follow(self, origin: Origin) -> None:
         """Follow the chains of all shards as far as they are whole."""
-        tips = origin.tips
-        self._tips = {origin.seqno: tips}
-        for seqno in range(origin.seqno, self._stop):
-            links = self._links.get(seqno)
-            if links is None:
-                return
-            try:
-                tips = advance(tips, links)
-            except BrokenError:
-                return
-            self._tips[seqno + 1] = tips
+        self._tips = {}
+        with suppress(BrokenError):
+            self._tips[origin.seqno] = tips = origin.checked_tips(self._links)
+            for seqno in range(origin.seqno, self._stop):
+                links = self._links.get(seqno)
+                if links is None:
+                    return
+                self._tips[seqno + 1] = tips = advance(tips, links)
 
     def _gaps(self, tables: Tables) -> list[Gap]:
         """Find gaps between the transactions of each account, those given away included."""
@@ -326,8 +320,8 @@ class Unproven:
         seqno = self._start
         try:
             if self._origin is None:
-                self._origin = self._start_of_chain()
-            self._proof, tips = self._origin.proof, self._origin.tips
+                self._origin = find_origin(self.client, self._start)
+            self._proof, tips = self._origin.proof, self._origin.checked_tips(self._links)
             for seqno in range(self._origin.seqno, self._stop):
                 tips = advance(tips, self._links[seqno] or ())
             self._close(tips)
@@ -372,22 +366,6 @@ class Unproven:
         elif stretch is None or unfollowed(tips, stretch.later()):
             compare(tips, fetch_state(self.client, self._stop - 1).tips)
 
-    def _start_of_chain(self) -> _Origin:
-        """Ask for the last blocks of all shards before the first block."""
-        if self._start == 1:  # there is no block before it
-            return _Origin(2, fetch_state(self.client, 1).tips, _BUT_FIRST)
-        try:
-            return _Origin(self._start, fetch_state(self.client, self._start - 1).tips)
-        except RequestError as error:
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
-            first = masterchain_info(self.client).first
-            if first is None or first.seqno != self._start:
-                raise
-            # There is nothing to compare the service's first block with.
-            tips = fetch_state(self.client, self._start).tips
-            return _Origin(self._start + 1, tips, _BUT_FIRST)
-
     def _suspects(self, shard: Shard, seqno: int) -> range:
         """Return the masterchain blocks that may lack the block of a shard missing at `seqno`.
 
@@ -397,15 +375,6 @@ class Unproven:
             if any(link.shard.overlaps(shard) for link in self._links[earlier] or ()):
                 return range(earlier, seqno + 1)
         return range(self._start, seqno + 1)
-
-
-@dataclass(frozen=True, slots=True)
-class _Origin:
-    """The first masterchain block to check, the tips before it, and the name of the proof."""
-
-    seqno: int
-    tips: Tips
-    proof: str = "chain"
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,8 +102,8 @@ def _read(text: str, client: Client | None) -> range:
         return range(seqno, seqno + 1)
     if not start or not stop:
         raise ValueError(f"expected 100:150, 100, or 2026-05-28/2026-05-29, not {text!r}")
-    are_moments = not (start.isdecimal() or stop.isdecimal())
-    if are_moments and parse_moment(start, "seqnos") >= parse_moment(stop, "seqnos"):
+    are_moments = not (_is_number(start) or _is_number(stop))
+    if are_moments and _moment(start) >= _moment(stop):
         raise ValueError(f"{text!r} is empty: it ends before it starts")
     seqnos = range(resolve_seqno(start, client), resolve_seqno(stop, client))
     if not seqnos:
@@ -115,13 +115,30 @@ def _read(text: str, client: Client | None) -> range:
 
 def resolve_seqno(start: int | str | datetime, client: Client | None) -> int:
     """Return a masterchain seqno, or that of the first masterchain block at or after a moment."""
-    if isinstance(start, str) and start.isdecimal():
-        return int(start)
-    if isinstance(start, str | datetime):
+    if isinstance(start, str):
+        if _is_number(start):
+            return int(start)
+        start = _moment(start)
+    if isinstance(start, datetime):
         return seqno_at(start, client="offline" if client is None else client)
     if isinstance(start, bool) or not isinstance(start, int):
         raise TypeError(f"a seqno is an int, or a moment, not {shorten(start)}")
     return start
+
+
+def _is_number(text: str) -> bool:
+    """Return whether a text has digits from 0 to 9 only."""
+    return text.isascii() and text.isdecimal()
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return parse_moment(text, "time")
+    except ValueError:
+        raise ValueError(
+            "expected a masterchain seqno such as 100, or a UTC time such as 2026-05-28T20:28, "
+            f"not {shorten(text)}"
+        ) from None
 
 
 def _search(client: Client, moment: float, low: tuple[int, int], high: tuple[int, int]) -> int:

@@ -11,21 +11,20 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
-from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from threading import Condition
-from typing import TYPE_CHECKING, Protocol, TypeVar
-from weakref import WeakSet
+from typing import TYPE_CHECKING, TypeVar
 
 import pyarrow as pa
 
-from tonframes.client import LAST_LT, MOST_ROWS, TooManyRowsError, UnknownOperationError
+from tonframes.client import LAST_LT, MOST_ROWS, UnknownOperationError
 from tonframes.errors import DecodeError, RequestError
-from tonframes.fetch import headers, rows
-from tonframes.fetch.block import fetch_state, wait_before
+from tonframes.fetch import headers, row_pages, rows
+from tonframes.fetch.block import wait_before
 from tonframes.fetch.crew import Crew
-from tonframes.fetch.network import last_shown
+from tonframes.fetch.ends import find_ends, lacks_windows
+from tonframes.fetch.paging import read_page, rest_of_second
 from tonframes.fetch.proving import Stretch
 from tonframes.fetch.shown import shown
 from tonframes.seqnos import SPAN
@@ -35,13 +34,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tonframes.client import Client
-    from tonframes.fetch.block import State
-    from tonframes.fetch.headers import BlockPage, BlockRows, Slice
-    from tonframes.fetch.proof import Link, Tips
-    from tonframes.fetch.rows import RowPage, Rows
+    from tonframes.fetch.ends import Ends
+    from tonframes.fetch.headers import BlockRows, Slice
+    from tonframes.fetch.proof import Link
+    from tonframes.fetch.row_pages import RowPage
+    from tonframes.fetch.rows import Rows
 
 P = TypeVar("P")
-P_co = TypeVar("P_co", covariant=True)
 
 #: How often what does not come, though it should, is asked for.
 ATTEMPTS = 8
@@ -51,20 +50,6 @@ HELD = 16_000
 SOONEST = 1.0
 #: Seconds between looks at whether Ctrl-C was pressed.
 LOOK = 0.2
-
-
-#: Clients whose services do not have the operations that read through windows.
-_without: WeakSet[Client] = WeakSet()
-
-
-def knows_windows(client: Client) -> bool:
-    """Return whether the service may have the operations that read through windows."""
-    return client not in _without
-
-
-def lacks_windows(client: Client) -> None:
-    """Note that the service does not have the operations that read through windows."""
-    _without.add(client)
 
 
 def read_windows(client: Client, run: range) -> Iterator[Stretch]:
@@ -86,71 +71,6 @@ def read_windows(client: Client, run: range) -> Iterator[Stretch]:
         yield from windows.stretches()
     finally:
         windows.close()
-
-
-@dataclass(frozen=True, slots=True)
-class Ends:
-    """The run that can be read: the last blocks of all shards around it, and its seconds."""
-
-    run: range
-    before: Tips
-    after: Tips
-    first: int
-    last: int
-
-
-def find_ends(client: Client, run: range) -> Ends | None:
-    """Ask for the last blocks of all shards before a run and at its end.
-
-    Returns
-    -------
-    None if they are unknown, or the service is known not to be read through windows. The run ends
-    with the last masterchain block of the service.
-    """
-    if not knows_windows(client):
-        return None
-    try:
-        before = _state(client, run.start - 1)
-        after = None if before is None else _state(client, run.stop - 1)
-        if before is not None and after is None:
-            last = last_shown(client, run.stop - 1)
-            run = range(run.start, min(run.stop, last + 1))
-            after = _state(client, run.stop - 1) if run else None
-    except UnknownOperationError:
-        lacks_windows(client)
-        return None
-    if before is None or after is None or after.last is None:
-        return None
-    first = before.first
-    if first is None:  # a service names the blocks before its first one, and knows no more of them
-        first = _first_time(client, run.start)
-    return None if first is None else Ends(run, before.tips, after.tips, first, after.last)
-
-
-def _state(client: Client, seqno: int) -> State | None:
-    if not seqno:
-        return None
-    try:
-        return fetch_state(client, seqno)
-    except UnknownOperationError:
-        raise
-    except RequestError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
-
-
-def _first_time(client: Client, seqno: int) -> int | None:
-    """Return the second of the oldest block that a masterchain block commits."""
-    try:
-        page = client.masterchain_block_shards(seqno, headers.reading(0, 2**63))
-    except DecodeError:
-        return None
-    except RequestError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
-    return min((header.utime for header in page.headers), default=None)
 
 
 class _Windows:
@@ -189,7 +109,7 @@ class _Windows:
             if not found:
                 break
             try:
-                blocks, pages = list(headers.decoded(read[0])), list(rows.decoded(read[1]))
+                blocks, pages = list(headers.decoded(read[0])), list(row_pages.decoded(read[1]))
                 stretch = self._stretch(found, blocks, pages)
             except DecodeError:  # pages contradict one another, or the counts of the blocks
                 return
@@ -241,8 +161,8 @@ class _Windows:
         pages: Sequence[RowPage],
     ) -> Stretch:
         by_mc = self._blocks.by_mc
-        tables = rows.tables_of(pages, seqnos, self._run)
-        rows.check_counts(
+        tables = row_pages.tables_of(pages, seqnos, self._run)
+        row_pages.check_counts(
             tables["transactions"], (header for seqno in seqnos for header in by_mc[seqno])
         )
         tables["blocks"] = pa.concat_tables(
@@ -369,7 +289,7 @@ class _Windows:
         if len(page.headers) >= limit:
             following = max(header.utime for header in page.headers)
             if following == first:
-                came += _rest_of_second(client, first, page, 0, LAST_LT)
+                came += rest_of_second(client, first, page, 0, LAST_LT)
                 following += 1
         if page.headers:
             shown(client).note_blocks(blocks=True)
@@ -385,7 +305,7 @@ class _Windows:
         while wanted is not None:
             ended, got = False, 0
             start, end = wanted.of.interval.start, wanted.of.interval.end
-            parse = self._decoding(rows.reading(start, end))
+            parse = self._decoding(row_pages.reading(start, end))
             while got < wanted.count and not ended:
                 at, most = wanted.offset + got, wanted.count - got
                 ask = partial(client.transactions, parse, start_lt=start, end_lt=end, offset=at)
@@ -396,53 +316,3 @@ class _Windows:
                     self._transactions.take(page)
             with self._changed:
                 wanted = self._transactions.done(wanted, ended=ended)
-
-
-class _Ask(Protocol[P_co]):
-    """Asks for a page of so many rows."""
-
-    def __call__(self, *, limit: int) -> P_co: ...
-
-
-def read_page(client: Client, ask: _Ask[P], most: int = MOST_ROWS) -> tuple[P, int]:
-    """Return a page of as many rows as the service manages, and how many were asked for."""
-    ends = time.monotonic() + client.deadline
-    while True:
-        limit = min(most, client.page_limit.rows)
-        try:
-            return ask(limit=limit), limit
-        except TooManyRowsError:
-            if time.monotonic() >= ends:
-                raise
-
-
-def _rest_of_second(
-    client: Client, second: int, page: BlockPage, low: int, high: int
-) -> list[BlockPage]:
-    """Read the blocks of a second that has more than a page of them, by logical times.
-
-    Parameters
-    ----------
-    page
-        The blocks between two logical times that have come.
-    low, high
-        The logical times.
-    """
-    parse = headers.reading(second, second)
-    ask = partial(client.blocks, parse, start_utime=second, end_utime=second)
-    read: list[BlockPage] = []
-    if low == high:
-        offset = len(page.headers)
-        while page.headers:
-            page, _ = read_page(client, partial(ask, start_lt=low, end_lt=high, offset=offset))
-            offset += len(page.headers)
-            read.append(page)
-        return read
-    lts = sorted(header.start_lt for header in page.headers)
-    middle = max(low, min(lts[len(lts) // 2], high - 1))
-    for first, last in ((low, middle), (middle + 1, high)):
-        half, limit = read_page(client, partial(ask, start_lt=first, end_lt=last))
-        read.append(half)
-        if len(half.headers) >= limit:
-            read += _rest_of_second(client, second, half, first, last)
-    return read

@@ -108,6 +108,7 @@ def serve(
         raise ValueError(f"port is from 0 to 65535, not {shorten(port)}")
     store = Store(path)
     store.check()
+    store.check_transactions()
     if dialect == "service":
         _check_blocks(store)
     server = Server(host, port, DIALECTS[dialect](HeldRows(store, dialect)).answer)

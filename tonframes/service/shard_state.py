@@ -45,11 +45,13 @@ def shard_state(held: HeldRows, seqno: int) -> list[Block]:
             break
         # Of two blocks with common accounts, the later one has the higher seqno.
         tips.add(sorted(held.blocks(before), key=lambda block: -block.seqno))
+    # Where the blocks that `seqno` commits are held, one that only later blocks name is older.
+    committing = seqno if held.run(seqno) is None else seqno - 1
     for after in range(seqno + 1, seqno + 1 + REACH):
         if tips.complete or held.run(after) is None:
             break
         for block in sorted(held.blocks(after), key=lambda block: block.seqno):
-            tips.add(_parents(block, seqno, held.dialect))
+            tips.add(_parents(block, committing, held.dialect))
     return sorted(tips.blocks, key=lambda block: (block.workchain, block.shard, block.seqno))
 
 
@@ -80,16 +82,21 @@ def _accounts(shard: int) -> range:
     return range(tagged - half, tagged + half)
 
 
-def _parents(block: Block, seqno: int, dialect: Dialect) -> Sequence[Block]:
-    """Return the parents of a block; only their workchain, shard and seqno are known."""
+def _parents(block: Block, committing: int, dialect: Dialect) -> Sequence[Block]:
+    """Return the parents of a block; only their workchain, shard and seqno are known.
+
+    Parameters
+    ----------
+    committing
+        The last masterchain block that may commit them.
+    """
     refs = _refs(block.parents or "null") or ()
     shards = SHARD.decode([ref.shard for ref in refs]).to_pylist()
     parents = []
     for ref, shard in zip(refs, shards, strict=True):
         named = reference(ref.workchain, shard, ref.seqno, dialect)
-        # A block must name the masterchain block that commits it. It is `seqno` or an earlier one
-        # that is not known.
-        committed = reference(MASTERCHAIN, WHOLE, seqno, dialect)
+        # A block must name the masterchain block that commits it, which may be an earlier one.
+        committed = reference(MASTERCHAIN, WHOLE, committing, dialect)
         json = msgspec.json.encode({**named, "masterchain_block_ref": committed})
         parents.append(Block(ref.workchain, shard, ref.seqno, None, None, msgspec.Raw(json)))
     return parents

@@ -21,7 +21,9 @@ cross a multiple of `SPAN`, so a folder is one data set without doubled rows. If
 store makes them overlap, equal rows are read once and the next writer sets the doubled files
 aside; different rows are refused. A file is written under a name that data sets ignore, flushed to
 the disk and renamed. The transactions file of a
-range comes last: with it the range is held. It is the first to go when a range is set aside.
+range comes last: with it the range is held. It is the first to go when a range is set aside. Files
+that are written together get their names together, so those without their transactions tell that
+these were removed, unless the temporary file of them is there: see `lost`.
 
 Damage: a file has a seal of all its bytes and one of its footer (`tonframes.sealed`). The footer is
 verified each time a file is opened, and a page when it is read. No file with a valid footer is
@@ -47,10 +49,12 @@ The modules, from what users call down to bytes::
     ranges        ranges of masterchain seqnos are committed, merged, and put in order
     writer        writing: the lock, network.json, single files, what is left over
     histories     transactions of accounts: which spans are held, and their rows
-    reader        reading: which seqnos and snapshots are held, and their rows
+    reader        the rows of seqnos and snapshots that are held
     damage        files that are no longer what was written: found, and set aside
     merging       small files of histories are merged
     overlaps      rows that two files have are read once, or refused
+    listing       which files there are, and which seqnos are held
+    lost          files of transactions that are gone are noticed
     folders       folders that are away are noticed
     identity      which network a store is of
     files         one file: what it must hold, and what its footer says
@@ -64,9 +68,9 @@ from tonframes.seqnos import SPAN, aligned, subtract
 from tonframes.store.digest import digest, within
 from tonframes.store.histories import held_spans, read_history, transactions_in
 from tonframes.store.history_views import held_transactions, read_transactions
+from tonframes.store.identity import NETWORKS
 from tonframes.store.ingest import ingest
 from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
-from tonframes.store.reader import NETWORKS
 from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store

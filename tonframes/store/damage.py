@@ -8,14 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tonframes.atomic import sync
-from tonframes.store.files import Damaged, Footer, HeldFile
+from tonframes.store.files import ASIDE, Damaged, Footer, HeldFile
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
-
-#: Where damaged files go, below the store.
-FOLDER = "damaged"
 
 #: One thread waits for the disk while the other hashes. Each holds a slice of one file.
 THREADS = 2
@@ -94,7 +91,7 @@ def set_aside(store: Path, files: Iterable[Path]) -> dict[Path, Path]:
 
     A file that is gone is left out.
     """
-    folder = store / FOLDER
+    folder = store / ASIDE
     folder.mkdir(exist_ok=True)
     mark = secrets.token_hex(4)
     moved = {}

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tonframes import sealed
-from tonframes.atomic import replacing
+from tonframes.atomic import replacing_all
 from tonframes.errors import StoreError, shorten
 from tonframes.sealed import Opened, SealError
 from tonframes.wire import schema, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 #: The folders of one commit of histories, in the order in which they are written. A transaction
 #: may be in `transactions` too, and in each of the two folders only once.
 HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
+#: The folders of snapshots, in the order in which they are written.
+SNAPSHOT_FOLDERS = ("metadata", "address_book", "accounts")
+#: The folder of damaged files.
+ASIDE = "damaged"
 #: All folders with tables.
 FOLDERS = (*schema.TABLES, *HISTORY_FOLDERS)
 
@@ -34,15 +38,17 @@ def table_of(folder: str) -> Table:
     return schema.HISTORIES if name == schema.HISTORIES.name else schema.TABLES[name]
 
 
+def range_name(run: range) -> str:
+    """Return the name of the files of a range of masterchain seqnos."""
+    return f"{run.start:011d}-{run.stop:011d}.parquet"
+
+
 class Damaged(StoreError):  # noqa: N818 - a state of a file; only the store handles it apart from other errors
     """A file is not, or no longer, what was written under its name."""
 
-    def __init__(self, file: Path, reason: str) -> None:
-        super().__init__(
-            f"{file} {reason}; fetching into the store again, with the network, sets aside what "
-            "is damaged",
-            path=file,
-        )
+    def __init__(self, file: Path, reason: str, advice: str = "") -> None:
+        again = "fetching into the store again, with the network, sets aside what is damaged"
+        super().__init__(f"{file} {reason}; {advice and f'{advice}; '}{again}", path=file)
         self.reason = reason
 
 
@@ -66,6 +72,8 @@ class Footer:
     proof: str | None = None
     #: The tables that were written for these seqnos; in the transactions file only.
     tables: Sequence[str] = ()
+    #: The folders of snapshots that had files when this one was written.
+    snapshots: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +163,18 @@ class HeldFile:
             of = f"is of the network {shorten(footer.network)} in a store of {self.network}"
             raise Damaged(self.path, of)
         if self.run is not None and (footer.start, footer.stop) != (self.run.start, self.run.stop):
-            holds = f"holds the seqnos {footer.start}:{footer.stop}, not those of its name"
-            raise Damaged(self.path, holds)
+            raise self._misnamed(footer)
         return footer
+
+    def _misnamed(self, footer: Footer) -> Damaged:
+        if footer.start is None or footer.stop is None:
+            return Damaged(self.path, "does not say which masterchain seqnos it holds")
+        name = range_name(range(footer.start, footer.stop))
+        return Damaged(
+            self.path,
+            f"holds the masterchain seqnos {footer.start}:{footer.stop}, not those of its name",
+            f"if it was renamed, name it {name} again",
+        )
 
     def _check_columns(self, found: pa.Schema, names: Sequence[str]) -> None:
         if not found.equals(pa.schema([self.table.schema.field(name) for name in names])):
@@ -179,21 +196,33 @@ def refuse_newer(path: Path, version: int) -> None:
 
 def write(file: Path, table: Table, rows: pa.Table, footer: Footer) -> None:
     """Write rows whole or not at all, sealed."""
-    replace(file, sealed.content(table.schema, rows, asdict(footer)))
+    replace(file, content(table, rows, footer))
+
+
+def content(table: Table, rows: pa.Table, footer: Footer) -> Sequence[memoryview]:
+    """Return the content of a file with rows, sealed."""
+    return sealed.content(table.schema, rows, asdict(footer))
 
 
 def replace(file: Path, pieces: Sequence[bytes | memoryview]) -> None:
     """Write a file whole or not at all, and wait until it is on the disk."""
+    replace_all({file: pieces})
+
+
+def replace_all(files: Mapping[Path, Sequence[bytes | memoryview]]) -> None:
+    """Write files that belong together, each whole or not at all; the last gets its name last."""
     try:
-        with replacing(file) as sink:
-            for piece in pieces:
-                sink.write(piece)
+        with replacing_all(list(files)) as sinks:
+            for sink, pieces in zip(sinks, files.values(), strict=True):
+                for piece in pieces:
+                    sink.write(piece)
     except OSError as error:
-        size = sum(map(len, pieces))
+        size = sum(len(piece) for pieces in files.values() for piece in pieces)
+        *_, last = files
         raise StoreError(
-            f"cannot write {file} ({size:,} bytes): {error.strerror or error}; what was "
+            f"cannot write {last} ({size:,} bytes): {error.strerror or error}; what was "
             "committed before is kept",
-            path=file,
+            path=last,
         ) from error
 
 
@@ -225,7 +254,8 @@ def reading(file: Path) -> Iterator[None]:
         raise Damaged(file, str(error)) from None
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:
         if getattr(error, "errno", None) is not None:
-            raise StoreError(f"{file} cannot be read: {error}", path=file) from error
+            reason = getattr(error, "strerror", None) or error
+            raise StoreError(f"{file} cannot be read: {reason}", path=file) from error
         if any(sign in str(error) for sign in _OUT_OF_MEMORY):
             raise _no_memory(file) from error
         raise Damaged(file, f"cannot be read ({shorten(str(error))})") from error

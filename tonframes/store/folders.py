@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tonframes import sealed
 from tonframes.errors import StoreError
-from tonframes.store.files import HISTORY_FOLDERS, Damaged, reading
+from tonframes.store.files import ASIDE, HISTORY_FOLDERS, SNAPSHOT_FOLDERS, Damaged, reading
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
 
@@ -25,11 +25,12 @@ def check_folders(store: Path, committed: Sequence[Path]) -> None:
         killed leaves one file at most without those that it would have written next.
     """
     *others, last = HISTORY_FOLDERS
+    histories, accounts = _some(store / last), _some(store / "accounts")
     for files, folder, names in (
         (list(committed), "transactions", ["messages", "blocks"]),
-        (_some(store / last), last, others),
+        (histories, last, others),
     ):
-        tables = _tables_of(files[0]) if files else ()
+        tables = _said(files[0]).get("tables", ()) if files else ()
         for name in names:
             if not files:
                 _check(store, folder, _some(store / name))
@@ -37,17 +38,30 @@ def check_folders(store: Path, committed: Sequence[Path]) -> None:
                 _check(store, name, files)
     if not (store / "accounts").is_dir():
         _check(store, "accounts", _some(store / "metadata"))
+    for file in (*committed[-1:], *histories[:1], *accounts[:1]):
+        for name in _said(file).get("snapshots", ()):
+            if name in SNAPSHOT_FOLDERS and not _some(store / name) and not _damaged(store, name):
+                raise _away(store / name, file)
+
+
+def with_files(store: Path, folders: Sequence[str]) -> list[str]:
+    """List those folders of a store that have files."""
+    return [name for name in folders if _some(store / name)]
 
 
 def _check(store: Path, name: str, others: Sequence[Path]) -> None:
     away = not (store / name).is_dir()
     if len(others) > (0 if away else 1):
-        raise StoreError(
-            f"{store / name} {'is away' if away else 'is empty'}, but {others[0].parent} has files "
-            "that were written together with files of it: put the folder back, mount it, or use "
-            "another store=",
-            path=store / name,
-        )
+        raise _away(store / name, others[0])
+
+
+def _away(folder: Path, other: Path) -> StoreError:
+    return StoreError(
+        f"{folder} is {'empty' if folder.is_dir() else 'away'}, but {other.parent} has files that "
+        "were written together with files of it: put the folder back, mount it, or use another "
+        "store=",
+        path=folder,
+    )
 
 
 def _some(folder: Path) -> list[Path]:
@@ -60,10 +74,15 @@ def _some(folder: Path) -> list[Path]:
         return []
 
 
-def _tables_of(file: Path) -> Sequence[str]:
-    """Return the names of the tables that were written together with a file."""
+def _damaged(store: Path, name: str) -> bool:
+    """Return whether a file of a folder was set aside, so that the folder may be empty."""
+    return any((store / ASIDE).glob(f"{name}-*"))
+
+
+def _said(file: Path) -> Mapping[str, Any]:
+    """Return what a file says of itself; nothing if it is damaged."""
     try:
         with reading(file), sealed.opened(file) as opened:
-            return list((opened.about or {}).get("tables", ()))
+            return opened.about or {}
     except Damaged:
-        return ()
+        return {}

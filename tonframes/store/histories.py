@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tonframes.seqnos import subtract
 from tonframes.store.files import HISTORY_FOLDERS, Damaged
+from tonframes.store.lost import files_without, gone, still_lost
 from tonframes.store.merging import reading_again, replaced_files, rows_of
 from tonframes.store.overlaps import once
 from tonframes.store.spans import Span, joined_spans, new_rows, spans_of
@@ -29,6 +31,7 @@ from tonframes.wire.tables import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
+    from pathlib import Path
 
     from tonframes.store.files import HeldFile
     from tonframes.store.period import Period
@@ -48,6 +51,38 @@ def held_spans(reader: Reader, accounts: Collection[str] | None = None) -> Spans
     empty = schema.HISTORIES.schema.empty_table()
     parts = [_of_accounts(rows, accounts) for _, rows in _commits(reader)]
     return _spans(pa.concat_tables([empty, *parts]))
+
+
+def check_histories(reader: Reader, accounts: Collection[str] | None = None) -> None:
+    """Raise `StoreError` if a file of transactions is gone, and its spans are not held.
+
+    The file of spans that was written together with it shows that there was one.
+    """
+    last = HISTORY_FOLDERS[-1]
+
+    @reading_again
+    def lost() -> list[Path]:
+        found = files_without(reader.path, ["histories"], last)
+        held = held_spans(reader, accounts) if found else {}
+        replaced = replaced_files(reader.path)
+        return [
+            file
+            for file in found
+            if file.name not in replaced
+            and not _are_held(_spans_file(reader.held_file(last, file.name)), accounts, held)
+        ]
+
+    if found := still_lost(lost):
+        again = f"fetch its accounts again with fetch_transactions(..., store={str(reader.path)!r})"
+        raise gone(reader.path / last, found, again)
+
+
+def _are_held(rows: pa.Table, accounts: Collection[str] | None, held: Spans) -> bool:
+    """Return whether the spans of some accounts, or of all, are held."""
+    return all(
+        not subtract([span.of("lt") for span in spans], [h.of("lt") for h in held.get(account, ())])
+        for account, spans in _spans(_of_accounts(rows, accounts)).items()
+    )
 
 
 def files_of(reader: Reader, accounts: Collection[str]) -> list[HeldFile]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tonframes.addresses import to_raw
 from tonframes.errors import MissingError
 from tonframes.frames import Transactions
-from tonframes.store.histories import files_of, held_spans, read_history
+from tonframes.store.histories import check_histories, files_of, held_spans, read_history
 from tonframes.store.period import Bound, Period
 from tonframes.store.reader import Reader, chosen_of
 from tonframes.store.spans import gaps_of
@@ -118,7 +118,8 @@ def read_transactions(
     ------
     MissingError
         The histories of some accounts are not held, or not without gaps between `since` and
-        `until`; `.missing` has these accounts.
+        `until`; `.missing` has these accounts. After its last transaction, the history of an
+        account is held until a minute before the last block that the service had when it was asked.
     StoreError
         There is no store at `path`, or a file of it is damaged.
 
@@ -140,11 +141,14 @@ def read_transactions(
     check_columns(columns, Transactions.names)
     period = Period.parse(since, until)
     if accounts is None:
+        check_histories(store)
         spans = held_spans(store)
         wanted = tuple(sorted(spans))
     else:
         listed = [accounts] if isinstance(accounts, str) else list(accounts)
         wanted = tuple(dict.fromkeys(to_raw(listed)))
+        if since is None or until is None:
+            check_histories(store, wanted)  # the result depends on what is held
         spans = held_spans(store, wanted)
     if since is None and until is None:
         lacking = {account: period for account in wanted if account not in spans}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonframes import sealed
 from tonframes.errors import StoreError, shorten, warn
+from tonframes.regular import irregular
 from tonframes.store.files import FOLDERS, Damaged, reading, refuse_newer
 
 if TYPE_CHECKING:
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
 
 #: The file in which a store says of which network it is.
 NETWORK = "network.json"
+
+#: Names of networks, by the `global_id` of their blocks.
+NETWORKS = {-239: "mainnet", -3: "testnet"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +78,14 @@ def _said(store: Path) -> StoreInfo | None:
     """Return what `network.json` says; None if it is gone or damaged."""
     file = store / NETWORK
     try:
+        if what := irregular(file):
+            raise StoreError(f"{file} is {what}, not a file: move it elsewhere", path=file)
         said = json.loads(file.read_bytes())
         info = StoreInfo(str(said["network"]), str(said["service"]), int(said["schema"]))
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise StoreError(f"{file} cannot be read: {error}", path=file) from error
+        raise StoreError(f"{file} cannot be read: {error.strerror or error}", path=file) from error
     except (ValueError, KeyError, TypeError, RecursionError):
         return None
     if said.keys() != asdict(info).keys():

@@ -15,8 +15,8 @@ import msgspec
 
 from tonframes.errors import DecodeError, StoreError, shorten
 from tonframes.parse import json_bytes
+from tonframes.store.identity import NETWORKS
 from tonframes.store.ingested import UNPROVEN, Ingested
-from tonframes.store.reader import NETWORKS
 from tonframes.store.store import Store
 from tonframes.wire import pages, schema
 from tonframes.wire.kinds import REFUSALS

@@ -26,10 +26,9 @@ from tonframes.seqnos import ranges
 from tonframes.store.digest import digest, inside
 from tonframes.store.files import Damaged
 from tonframes.store.identity import NETWORK
+from tonframes.store.listing import MOMENT
 from tonframes.store.overlaps import once
-from tonframes.store.reader import MOMENT
 from tonframes.store.store import Store
-from tonframes.store.writer import all_or_none
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order, latest
 
@@ -120,13 +119,21 @@ class Ingested(Store):
             moment = datetime.now(UTC).strftime(MOMENT)
             for name in ("metadata", "address_book", "accounts", "blocks"):
                 if len(rows := new.get(name, ())):
-                    self._put(name, rows, f"{moment}-{digest(rows)[:8]}")
+                    file = self.path / name / f"{moment}-{digest(rows)[:8]}.parquet"
+                    self._write(schema.TABLES[name], rows, file, proof=UNPROVEN)
             if len(rows := new.get("transactions", ())):
                 stem = f"{moment}-{digest(rows)[:8]}"
-                with all_or_none() as written:
-                    written += [self.path / t / f"{stem}.parquet" for t in _TOGETHER]
-                    self._put("messages", new["messages"], stem)
-                    self._put("transactions", rows, stem, tables=_TOGETHER)
+                self._commit(
+                    {
+                        self.path / name / f"{stem}.parquet": self._content(
+                            schema.TABLES[name],
+                            new[name],
+                            proof=UNPROVEN,
+                            tables=_TOGETHER if name == _TOGETHER[-1] else (),
+                        )
+                        for name in _TOGETHER
+                    }
+                )
         return {name: len(rows) for name, rows in new.items() if len(rows)}
 
     def set_damaged_aside(self) -> None:
@@ -138,10 +145,6 @@ class Ingested(Store):
             for file in self.held_snapshots(name)
         ]
         self._set_aside(files, "its rows are not in the store any more: ingest them again")
-
-    def _put(self, name: str, rows: pa.Table, stem: str, *, tables: Sequence[str] = ()) -> None:
-        file = self.path / name / f"{stem}.parquet"
-        self._write(schema.TABLES[name], rows, file, proof=UNPROVEN, tables=tables)
 
     def _all(self, name: str, *columns: str) -> pa.Table:
         table = schema.TABLES[name]
@@ -193,8 +196,8 @@ class Ingested(Store):
                     )
 
     def _sweep(self) -> None:
-        self._sweep_temporary()
         self._sweep_orphans(["messages"], "transactions")
+        self._sweep_temporary()
 
     def check_folders(self) -> None:
         """Raise no error: the ingested tables were not written together."""

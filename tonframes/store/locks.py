@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from tonframes.errors import StoreError
+from tonframes.regular import irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -80,6 +81,8 @@ def locked(folder: Path) -> Iterator[None]:
 
 def _named(holder: Path) -> str:
     try:
-        return f"process {int(holder.read_text())}"
+        if irregular(holder) is None:
+            return f"process {int(holder.read_text())}"
     except (OSError, ValueError):
-        return "another process"
+        pass  # the note is only for the message
+    return "another process"

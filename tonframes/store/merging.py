@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, ParamSpec, TypeVar
 import pyarrow as pa
 
 from tonframes.errors import StoreError
+from tonframes.regular import irregular
 from tonframes.store.files import HISTORY_FOLDERS, replace
 
 if TYPE_CHECKING:
@@ -85,6 +86,8 @@ def reading_again(read: Callable[P, R]) -> Callable[P, R]:
 def unfinished(store: Path) -> Merge | None:
     """Return the merge that is under way, or was interrupted."""
     try:
+        if irregular(store / NOTE):
+            return None
         noted = json.loads((store / NOTE).read_bytes())
         merge = Merge(str(noted["new"]), [str(name) for name in noted["old"]])
     except FileNotFoundError:

@@ -11,10 +11,10 @@ from tonframes.atomic import sync
 from tonframes.seqnos import SPAN, aligned, meeting, subtract
 from tonframes.store import damage
 from tonframes.store.digest import within
-from tonframes.store.files import HISTORY_FOLDERS, Damaged, HeldFile
+from tonframes.store.files import HISTORY_FOLDERS, Damaged, HeldFile, range_name
+from tonframes.store.listing import MERGING
 from tonframes.store.overlaps import disjoint
-from tonframes.store.reader import MERGING
-from tonframes.store.writer import Writer, all_or_none
+from tonframes.store.writer import Writer
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
@@ -56,32 +56,30 @@ class RangeWriter(Writer):
         """
         names = [name for name in RANGED if name in tables]
         with self._writing():
+            self._append("address_book", tables["address_book"])
             for run in self.gaps(seqnos):
                 for part in aligned(run):
                     self._make_room(part)
                     rows = {name: within(tables[name], [part]) for name in names}
                     self._write_range(self.path, rows, part, proof)
-            self._append("address_book", tables["address_book"])
 
     def _write_range(
         self, folder: Path, tables: Mapping[str, pa.Table], run: range, proof: str | None
     ) -> None:
         """Write the files of a range, that of the transactions last."""
         names = [name for name in RANGED if name in tables]
-        with all_or_none() as written:
-            for name in names:
-                (folder / name).mkdir(parents=True, exist_ok=True)
-                file = folder / name / f"{run.start:011d}-{run.stop:011d}.parquet"
-                written.append(file)
-                self._write(
-                    schema.TABLES[name],
-                    tables[name],
-                    file,
-                    start=run.start,
-                    stop=run.stop,
-                    proof=proof,
-                    tables=names if name == RANGED[-1] else (),
-                )
+        files = {}
+        for name in names:
+            (folder / name).mkdir(parents=True, exist_ok=True)
+            files[folder / name / range_name(run)] = self._content(
+                schema.TABLES[name],
+                tables[name],
+                start=run.start,
+                stop=run.stop,
+                proof=proof,
+                tables=names if name == RANGED[-1] else (),
+            )
+        self._commit(files)
 
     def merge(self, seqnos: range) -> None:
         """Merge adjacent small files of the masterchain blocks around these.

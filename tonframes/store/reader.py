@@ -1,53 +1,31 @@
-"""What a store holds: nothing here writes."""
+"""The rows that a store holds: nothing here writes."""
 
 from __future__ import annotations
 
-import os
-import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.errors import MissingError, StoreError, shorten, warn
-from tonframes.seqnos import SPAN, common, joined, meeting, spell, subtract
+from tonframes.errors import warn
+from tonframes.seqnos import common, joined, subtract
 from tonframes.store.digest import within
-from tonframes.store.files import FOLDERS, Damaged, Footer, HeldFile, table_of
-from tonframes.store.folders import check_folders
-from tonframes.store.identity import read_info
-from tonframes.store.overlaps import check_equal, disjoint
+from tonframes.store.files import Damaged
+from tonframes.store.listing import LISTINGS, MOMENT, Listing
 from tonframes.wire import schema
 from tonframes.wire.tables import latest, latest_states
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-    from os import PathLike
+    from collections.abc import Callable, Iterable, Sequence
 
-    from tonframes.store.identity import StoreInfo
+    from tonframes.store.files import HeldFile
     from tonframes.wire.record import Table
-
-#: How the time of a snapshot is written in the names of its files.
-MOMENT = "%Y%m%dT%H%M%S.%fZ"
-
-_RANGE = re.compile(r"([0-9]{11})-([0-9]{11})\.parquet")
-_SNAPSHOT = re.compile(r"([0-9]{8}T[0-9]{6}\.[0-9]{6}Z)-[0-9a-f]{8}\.parquet")
-_ANY = re.compile(f"{_RANGE.pattern}|{_SNAPSHOT.pattern}")
-_LATEST = "9"
-
-#: The folder of files that are about to take the places of smaller ones; see `Store.merge`.
-MERGING = "merging"
-#: How often a folder is listed that changes meanwhile, or read of which files go meanwhile.
-_LISTINGS = 20
 
 #: How much later than this computer's clock the time of a snapshot may be.
 _SKEW = timedelta(minutes=5)
-
-#: Names of networks, by the `global_id` of their blocks.
-NETWORKS = {-239: "mainnet", -3: "testnet"}
 
 #: Threads that read files: pyarrow reads without the lock of the interpreter.
 _THREADS = 4
@@ -62,7 +40,7 @@ def _again(read: F) -> F:
 
     @wraps(read)
     def patient(store: Reader, *args: Any, **options: Any) -> Any:
-        for _ in range(_LISTINGS):
+        for _ in range(LISTINGS):
             before = store.files("transactions")
             try:
                 return read(store, *args, **options)
@@ -74,144 +52,10 @@ def _again(read: F) -> F:
     return cast("F", patient)
 
 
-class Reader:
+class Reader(Listing):
     """A folder of Parquet files that belong to one network, to be read."""
 
-    def __init__(self, path: str | PathLike[str]) -> None:
-        self.path = _checked_path(path)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({str(self.path)!r})"
-
-    @property
-    def network(self) -> str | None:
-        """The network that the store holds; None before it is claimed."""
-        info = self.info()
-        return info.network if info else None
-
-    @property
-    def service(self) -> str | None:
-        """The service that the store was first fetched from; None before that."""
-        info = self.info()
-        return info.service if info else None
-
-    def info(self) -> StoreInfo | None:
-        """Read what the store says of itself; None before it is claimed.
-
-        Raises
-        ------
-        StoreError
-            It cannot be read, or a newer tonframes has written to the store.
-
-        Warns
-        -----
-        TonframesWarning
-            `network.json` is damaged, and was read from the footers of the files.
-        """
-        return read_info(self.path)
-
-    def check(self) -> None:
-        """Raise `StoreError` unless there is a store, with all of its folders that have files."""
-        if self.network is None:
-            raise StoreError(
-                f"there is no store at {self.path}: fetch_blocks(..., store={str(self.path)!r}) "
-                "makes one",
-                path=self.path,
-            )
-        self.check_folders()
-
-    def check_folders(self) -> None:
-        """Raise `StoreError` if a folder is away that must have files."""
-        check_folders(self.path, list(self._committed().values()))
-
     # ── ranges of masterchain seqnos ─────────────────────────────────────────────────────────────
-
-    def files(self, name: str) -> dict[range, Path]:
-        """List the files of a table by the held seqnos that are read from each, in order.
-
-        A range is held if it has a file of transactions, which is written last. These seqnos are
-        the range of the file unless another one overlaps it, after `cp -r` of another store.
-
-        Raises
-        ------
-        StoreError
-            Files overlap and have different rows.
-        """
-        committed = self._committed()
-        parts = disjoint(committed)
-        if len(parts) < len(committed) or any(part != run for part, run in parts.items()):
-            self._check_overlaps(committed)
-        held = {part: committed[run] for part, run in parts.items()}
-        if name == "transactions":
-            return held
-        folders = (name, f"{MERGING}/{name}")
-        there = {file.name: file for f in folders for file, _ in self._listed(f, _RANGE)}
-        return {part: there[file.name] for part, file in held.items() if file.name in there}
-
-    def _committed(self) -> dict[range, Path]:
-        """List the files of transactions by range, in order.
-
-        While small files are merged, the merged one counts instead of them.
-        """
-        for _ in range(_LISTINGS):
-            changed = self._changed("transactions")
-            found, merged = self._ranges("transactions"), self._ranges(f"{MERGING}/transactions")
-            if self._changed("transactions") == changed:
-                break  # no other process has changed the folder meanwhile
-        if not merged:
-            return found
-        single = {
-            run: file
-            for run, file in found.items()
-            if run in merged or not any(run[0] in whole and run[-1] in whole for whole in merged)
-        }
-        return dict(sorted((single | merged).items(), key=lambda item: item[0].start))
-
-    def _check_overlaps(self, committed: Mapping[range, Path]) -> None:
-        """Raise `StoreError` unless files that overlap have equal rows."""
-        network, before = self.network, range(0)
-        for run in sorted(committed, key=lambda run: (run.start, -run.stop)):
-            if run.start < before.stop:
-                check_equal(
-                    self._held_file(committed[before], network),
-                    self._held_file(committed[run], network),
-                )
-            before = max(before, run, key=lambda run: run.stop)
-
-    def _ranges(self, name: str) -> dict[range, Path]:
-        """List the files in a folder by range, in order."""
-        found = {}
-        for file, match in self._listed(name, _RANGE):
-            run = range(int(match[1]), int(match[2]))
-            if not run or run.start // SPAN != (run.stop - 1) // SPAN:
-                raise _misnamed(file)
-            found[run] = file
-        return found
-
-    def _changed(self, name: str) -> int:
-        try:
-            return (self.path / name).stat().st_mtime_ns
-        except OSError:
-            return 0
-
-    def held(self) -> tuple[range, ...]:
-        """Return the masterchain seqnos that the store holds, as ranges."""
-        return joined(self.files("transactions"))
-
-    def gaps(self, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Return the parts of these ranges that are not held."""
-        return subtract(seqnos, self.held())
-
-    def require(self, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Return these ranges joined, or raise `MissingError` if some of them are not held."""
-        wanted = joined(seqnos)
-        if missing := self.gaps(wanted):
-            raise MissingError(
-                f"{self.path} does not hold the masterchain seqnos {spell(missing)}: fetch them "
-                f"with fetch_blocks(..., store={str(self.path)!r})",
-                missing=missing,
-            )
-        return wanted
 
     def held_of(self, name: str, seqnos: Iterable[range]) -> tuple[range, ...]:
         """Return those of these seqnos for which the store holds rows of a table.
@@ -307,19 +151,6 @@ class Reader:
         """List the files that `read` would read, each with the seqnos that it reads from it."""
         return list(self._files(name, self.require(seqnos)))
 
-    def _files(self, name: str, wanted: Sequence[range]) -> Iterator[tuple[range, HeldFile]]:
-        """List the files of a table that have some of these seqnos, in order."""
-        network = self.network
-        transactions = self.files("transactions")
-        files = transactions if name == "transactions" else self.files(name)
-        for run, last in transactions.items():
-            if not meeting(run, wanted):
-                continue
-            if run in files:
-                yield run, self._held_file(files[run], network)
-            elif name in self._held_file(last, network).footer().tables:
-                raise Damaged(self.path / name / last.name, "is gone")
-
     # ── snapshots ────────────────────────────────────────────────────────────────────────────────
 
     def snapshot(
@@ -379,67 +210,11 @@ class Reader:
             )
         return [*future, *(file for file in files if file.path.name <= now)]
 
-    def held_snapshots(self, name: str, *, as_of: datetime | None = None) -> list[HeldFile]:
-        """List the files of a table of snapshots, oldest first; those until a moment if given."""
-        network = self.network
-        last = _LATEST if as_of is None else as_of.astimezone(UTC).strftime(MOMENT)
-        return [
-            HeldFile(file, table_of(name), network, None)
-            for file, match in self._listed(name, _SNAPSHOT)
-            if match[1] <= last
-        ]
-
-    # ── files ────────────────────────────────────────────────────────────────────────────────────
-
-    def footer(self, file: Path) -> Footer:
-        """Read what a file of the store says of itself."""
-        return self._held_file(file, self.network).footer()
-
-    def all_files(self) -> list[HeldFile]:
-        """List every file of the store: tables by ranges first, then snapshots."""
-        network = self.network
-        return [self._held_file(file, network) for name in FOLDERS for file in self._files_in(name)]
-
-    def _files_in(self, name: str) -> list[Path]:
-        """List the files of a folder."""
-        return [file for file, _ in self._listed(name, _ANY)]
-
-    def _held_file(self, path: Path, network: str | None) -> HeldFile:
-        match = _RANGE.fullmatch(path.name)
-        run = range(int(match[1]), int(match[2])) if match else None
-        return HeldFile(path, table_of(path.parent.name), network, run)
-
-    def _listed(self, name: str, pattern: re.Pattern[str]) -> Iterator[tuple[Path, re.Match[str]]]:
-        folder = self.path / name
-        try:
-            names = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".parquet")
-        except FileNotFoundError:  # a copy of the store may lack its empty folders
-            return
-        except OSError as error:
-            raise StoreError(f"cannot list {folder}: {error.strerror}", path=folder) from error
-        for file in names:
-            match = pattern.fullmatch(file)
-            if match is None:
-                raise _misnamed(folder / file)
-            yield folder / file, match
-
 
 def chosen_of(table: Table, columns: Sequence[str] | None) -> list[str]:
     """List those columns that a table has, in its order; None chooses all."""
     names: list[str] = table.schema.names
     return names if columns is None else [name for name in names if name in set(columns)]
-
-
-def _checked_path(path: str | PathLike[str]) -> Path:
-    if not os.fspath(path):
-        raise ValueError("the path of the store is empty: name a folder")
-    try:
-        str(path).encode()
-    except UnicodeEncodeError:
-        raise ValueError(
-            f"the path of the store is not UTF-8, which Parquet needs: {shorten(str(path))}"
-        ) from None
-    return Path(path).expanduser()
 
 
 def _rows(file: HeldFile, seqnos: Sequence[range], columns: Sequence[str]) -> pa.Table:
@@ -448,9 +223,3 @@ def _rows(file: HeldFile, seqnos: Sequence[range], columns: Sequence[str]) -> pa
         return file.read(columns)
     needed = list(dict.fromkeys([*columns, "mc_block_seqno"]))
     return within(file.read(needed), seqnos).select(columns)
-
-
-def _misnamed(file: Path) -> StoreError:
-    return StoreError(
-        f"{file} does not have a name that files of a store have: move it elsewhere", path=file
-    )

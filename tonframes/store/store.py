@@ -12,10 +12,9 @@ from tonframes.errors import warn
 from tonframes.seqnos import joined, meeting
 from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest
-from tonframes.store.files import HISTORY_FOLDERS, Damaged, table_of
+from tonframes.store.files import ASIDE, HISTORY_FOLDERS, SNAPSHOT_FOLDERS, Damaged, table_of
+from tonframes.store.listing import MOMENT
 from tonframes.store.ranges import RANGED, RangeWriter, written_with
-from tonframes.store.reader import MOMENT
-from tonframes.store.writer import all_or_none
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
 
     from tonframes.store.files import HeldFile
     from tonframes.store.spans import Span
-
-#: Tables of snapshots, in the order in which they are written.
-_SNAPSHOTS = ("metadata", "address_book", "accounts")
 
 
 def _name_of(commit: Mapping[str, pa.Table], moment: datetime) -> str:
@@ -41,7 +37,7 @@ class Store(RangeWriter):
     def write_accounts(self, tables: Mapping[str, pa.Table]) -> None:
         """Append snapshots of accounts, of the address book and of metadata."""
         with self._writing():
-            for name in _SNAPSHOTS:
+            for name in SNAPSHOT_FOLDERS:
                 self._append(name, tables[name])
 
     def write_histories(
@@ -57,22 +53,23 @@ class Store(RangeWriter):
             Spans without transactions, by account.
         """
         with self._writing():
+            self._append("address_book", tables["address_book"])
             fresh = histories.fresh_rows(self, tables, claims)
             if len(fresh["histories"]):
                 fetched = pc.max(tables["address_book"]["fetched_at"]).as_py()
                 self._write_commit(fresh, _name_of(fresh, fetched or datetime.now(UTC)))
                 self._merge_histories()
-            self._append("address_book", tables["address_book"])
 
     def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
         """Write the files of a commit of histories, that of the transactions last."""
-        with all_or_none() as written:
-            for folder in HISTORY_FOLDERS:
-                (self.path / folder).mkdir(exist_ok=True)
-                about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
-                file = self.path / folder / name
-                written.append(file)
-                self._write(table_of(folder), rows[folder], file, proof="account", **about)
+        files = {}
+        for folder in HISTORY_FOLDERS:
+            (self.path / folder).mkdir(exist_ok=True)
+            about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
+            files[self.path / folder / name] = self._content(
+                table_of(folder), rows[folder], proof="account", **about
+            )
+        self._commit(files)
 
     def _merge_histories(self) -> None:
         """Merge the small files of histories if there are many; damaged ones are left alone."""
@@ -95,11 +92,11 @@ class Store(RangeWriter):
         Temporary files are removed. Files with rows are set aside: none is deleted of which another
         one does not have the rows.
         """
-        self._sweep_temporary()
         self._finish_merging()
         self._part_overlaps()
         self._sweep_orphans(RANGED[:-1], RANGED[-1])
         self._sweep_histories()
+        self._sweep_temporary()
 
     def _sweep_histories(self) -> None:
         *others, last = HISTORY_FOLDERS
@@ -149,7 +146,7 @@ class Store(RangeWriter):
         StoreError
             As in `verify`.
         """
-        snapshots = [file for name in _SNAPSHOTS for file in self.held_snapshots(name)]
+        snapshots = [file for name in SNAPSHOT_FOLDERS for file in self.held_snapshots(name)]
         loss = "this snapshot cannot be fetched again, only the present state"
         return tuple(file.path for file in self._set_aside(snapshots, loss))
 
@@ -185,7 +182,7 @@ class Store(RangeWriter):
                 moved = damage.set_aside(
                     self.path, [self.path / name / file.path.name for name in names]
                 )
-                where = moved.get(fault.path, self.path / damage.FOLDER)
+                where = moved.get(fault.path, self.path / ASIDE)
                 warnings.append(f"{fault.path} {fault.reason}: moved to {where}; {loss}")
         for warning in warnings:
             warn(warning)

@@ -216,6 +216,8 @@ def open_blocks(
     else:
         count = ingested.total("transactions")
         note = f"{count:,} ingested transactions are not proven: unproven=True reads them too"
+    if wanted is None:
+        store.check_transactions()
     held = store.held() if wanted is None else store.require(wanted)
     if verify:
         check_whole([file for _, file in store.held_files("transactions", held)])
@@ -231,6 +233,8 @@ def _with_ingested(
     verify: bool,
 ) -> Blocks:
     """Return masterchain blocks that are held, and ingested rows of others."""
+    if wanted is None:
+        store.check_transactions()
     there, all_held = ingested.seqnos(), store.held()
     held = all_held if wanted is None else intersection(wanted, all_held)
     more = subtract(there if wanted is None else intersection(wanted, there), held)
@@ -262,6 +266,7 @@ def blocks_of(
     note: str | None = None,
 ) -> Blocks:
     """Return masterchain blocks that a store holds, as a view of it."""
+    store.held_of("messages", seqnos)  # raises an error if a file of them is gone
     tables: dict[str, Any] = {
         name: HeldRows(store, name, seqnos, columns) for name in ("transactions", "messages")
     }

@@ -12,14 +12,25 @@ from tonframes.atomic import TEMPORARY, probe, sync
 from tonframes.errors import StoreError, warn
 from tonframes.store import damage
 from tonframes.store.digest import digest
-from tonframes.store.files import FOLDERS, Footer, replace, write, writing
+from tonframes.store.files import (
+    ASIDE,
+    FOLDERS,
+    SNAPSHOT_FOLDERS,
+    Footer,
+    content,
+    replace,
+    replace_all,
+    writing,
+)
+from tonframes.store.folders import with_files
 from tonframes.store.identity import NETWORK, StoreInfo, encoded, is_sealed
+from tonframes.store.listing import MERGING, MOMENT
 from tonframes.store.locks import locked
-from tonframes.store.reader import MERGING, MOMENT, Reader
+from tonframes.store.reader import Reader
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     import pyarrow as pa
@@ -28,19 +39,6 @@ if TYPE_CHECKING:
 
 #: Bytes that must fit on the disk before anything is fetched.
 _ROOM = 2**16
-
-
-@contextmanager
-def all_or_none() -> Iterator[list[Path]]:
-    """Remove the files in the list that is yielded if not all of them can be written."""
-    written: list[Path] = []
-    try:
-        yield written
-    except BaseException:
-        for file in reversed(written):
-            with suppress(OSError):
-                file.unlink(missing_ok=True)
-        raise
 
 
 class Writer(Reader):
@@ -108,7 +106,7 @@ class Writer(Reader):
         """
         with writing(self.path), locked(self.path):
             info = self.info()
-            for folder in (*self._folders(), self.path / damage.FOLDER, self.path / MERGING):
+            for folder in (*self._folders(), self.path / ASIDE, self.path / MERGING):
                 if folder.is_symlink():
                     raise StoreError(
                         f"{folder} is a symbolic link: a store writes within its own folder only",
@@ -137,10 +135,16 @@ class Writer(Reader):
         self._sweep_temporary()
 
     def _sweep_temporary(self) -> None:
+        """Remove temporary files, but not those that show why another file is without them."""
         for folder in (self.path, *self._folders()):
             for file in folder.glob(".*.tmp"):
-                if TEMPORARY.fullmatch(file.name):
+                named = TEMPORARY.fullmatch(file.name)
+                if named and not self._is_begun(folder / named[1]):
                     file.unlink(missing_ok=True)
+
+    def _is_begun(self, file: Path) -> bool:
+        """Return whether a file is not there, and others are that were written before it."""
+        return not file.exists() and any((f / file.name).exists() for f in self._folders())
 
     def _sweep_orphans(self, folders: Iterable[str], last: str) -> None:
         """Set aside old files without the one that is written last with them."""
@@ -152,7 +156,7 @@ class Writer(Reader):
     def _put_aside(self, files: Sequence[Path], reason: str) -> None:
         """Move files into the folder `damaged`, and warn."""
         if files and (moved := damage.set_aside(self.path, files)):
-            warn(f"{reason}: moved to {self.path / damage.FOLDER} ({len(moved)} files)")
+            warn(f"{reason}: moved to {self.path / ASIDE} ({len(moved)} files)")
 
     def _append(self, name: str, rows: pa.Table) -> None:
         if len(rows):
@@ -162,6 +166,27 @@ class Writer(Reader):
 
     def _write(self, table: Table, rows: pa.Table, file: Path, **about: Any) -> None:
         self.raise_version()
+        replace(file, self._content(table, rows, **about))
+
+    def _commit(self, files: Mapping[Path, Sequence[memoryview]]) -> None:
+        """Write files that belong together; with the last one, all of them count.
+
+        If they cannot be written, none of them stays. If the process is killed, the temporary file
+        of the last one stays as well, so the others are not taken for files that have lost it.
+        """
+        self.raise_version()
+        try:
+            replace_all(files)
+        except BaseException:
+            for file in reversed(list(files)):
+                with suppress(OSError):
+                    file.unlink(missing_ok=True)
+            raise
+        for file in files:  # what a killed process has left of them
+            for left in file.parent.glob(f".{file.name}.*.tmp"):
+                left.unlink(missing_ok=True)
+
+    def _content(self, table: Table, rows: pa.Table, **about: Any) -> Sequence[memoryview]:
         footer = Footer(
             schema=schema.VERSION,
             tonframes=version("tonframes"),
@@ -169,6 +194,7 @@ class Writer(Reader):
             service=self.service,
             rows=len(rows),
             digest=digest(rows),
+            snapshots=with_files(self.path, SNAPSHOT_FOLDERS),
             **about,
         )
-        write(file, table, rows, footer)
+        return content(table, rows, footer)

@@ -30,6 +30,7 @@ REFUSALS = (
 
 INT64 = range(-(2**63), 2**63)
 
+_UNSIGNED = re.compile(r"0|[1-9][0-9]*")
 _INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _HEX_SHARD = re.compile(r"[0-9A-Fa-f]{1,16}")
 
@@ -95,7 +96,10 @@ class Int(Kind):
 
 
 class Digits(Kind):
-    """An integer written as a JSON string of decimal digits: a string-int."""
+    """An unsigned integer written as a JSON string of decimal digits.
+
+    Amounts, gas, sizes, logical times and flags are unsigned in block.tlb of the TON monorepo.
+    """
 
     name, expected, wire, arrow = "digits", "a string of decimal digits", str, pa.int64()
 
@@ -105,6 +109,8 @@ class Digits(Kind):
         # Arrow's cast also accepts "007", "+7" and "0x10". Casting back shows whether it did.
         if not numbers.cast(pa.string()).equals(text):
             raise pa.ArrowInvalid("not a decimal integer")
+        if pc.any(pc.less(numbers, 0)).as_py():
+            raise pa.ArrowInvalid("negative")
         return numbers
 
     def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
@@ -112,7 +118,7 @@ class Digits(Kind):
 
     def read(self, token: bytes) -> str:
         text = msgspec.json.decode(token)
-        if type(text) is not str or not _INTEGER.fullmatch(text):
+        if type(text) is not str or not _UNSIGNED.fullmatch(text):
             raise Mismatch
         _int64(text)
         return text

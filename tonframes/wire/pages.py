@@ -75,33 +75,32 @@ _DECODERS: dict[Record, msgspec.json.Decoder[Any]] = {
 
 _encode = msgspec.json.Encoder().encode
 
+_CHUNK = 2**17  # bytes
+
 
 def _may_repeat_names(page: Page) -> bool:
     """Return whether an object of an answer may have two members of one name.
 
     An answer has more members than the structs made of it if a name comes twice: the structs have
-    the last one only. They are compact JSON, as answers are. If an answer has spaces, fields that
-    the schema does not know, or a text like a member, the numbers differ for no such reason. Null
-    is not counted, because the structs do not tell it from a field that is absent: a null before
-    the value of its name is not noticed.
+    the last one only. The numbers also differ if an answer has spaces before nulls, fields that the
+    schema does not know, or colons as escapes in texts. Null is not counted, because the structs do
+    not tell it from a field that is absent: a null before the value of its name is not noticed.
     """
     return _count_values(page.content) != _count_values(_encode(page.answer))
 
 
 def _count_values(content: bytes) -> int:
-    """Count the members of all objects that are not null."""
-    return _count(content, b'":') - _count(content, b":n")
+    """Count the members of all objects that are not null, and the colons in texts.
 
-
-def _count(content: bytes, pair: bytes) -> int:
-    """Count a pair of characters, at even and at odd places: five times as fast as bytes.count."""
-    number = int.from_bytes(pair, "little")
-    places = ((len(content) - start) // 2 for start in (0, 1))
-    return sum(
-        int(np.count_nonzero(np.frombuffer(content, "<u2", count, start) == number))
-        for start, count in enumerate(places)
-        if count > 0
-    )
+    These are the colons that are not followed by an n. Chunks stay in the processor's cache.
+    """
+    octets = np.frombuffer(content, np.uint8)
+    count = 0
+    for start in range(0, len(octets), _CHUNK):
+        chunk = octets[start : start + _CHUNK + 1]
+        values = (chunk[:-1] == ord(":")) & (chunk[1:] != ord("n"))
+        count += int(np.count_nonzero(values))
+    return count
 
 
 def _read_strictly(record: Record, content: bytes) -> Page | None:

@@ -304,7 +304,7 @@ ACCOUNTS_ANSWER = Record("AccountStates", "Answer about a list of accounts.", (
     Entries("metadata",     METADATA_ROW,     "Entries for the tokens among them."),
 ))
 
-_EXTRA = Column("extra", OBJECT, "", "What the schema has no place for, and older spellings: value by JSON pointer, JSON.")
+_EXTRA = Column("extra", OBJECT, "", "Fields without a column, older spellings, numbers outside int64: value by JSON pointer, JSON.")
 _FETCHED = Column("fetched_at", TIME, "", "When it was fetched.")
 
 TRANSACTIONS = Table("transactions", TRANSACTION, keys=(("hash",), ("account", "lt")), order=("mc_block_seqno", "lt", "account"), after=(_EXTRA,))

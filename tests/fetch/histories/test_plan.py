@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from history_service import HistoryService
+from slow import slow_after
 
 import tonframes as tf
 from tonframes.synthetic import synthetic_blocks
@@ -33,7 +34,9 @@ def rows():
     return made
 
 
-@pytest.mark.parametrize("bounds", [{}, {"since": 300}, {"since": 300, "until": 1500}])
+@pytest.mark.parametrize(
+    "bounds", slow_after(1, [{"since": 300, "until": 1500}, {"since": 300}, {}])
+)
 def test_requests_and_transactions_are_about_those_of_the_fetch(rows, bounds):
     account = rows[0]["account"]
     moments = {k: datetime.fromtimestamp(1_780_000_000 + n, UTC) for k, n in bounds.items()}

@@ -19,7 +19,7 @@ from history_service import HistoryService, Troubles, whole_histories
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
-from slow import SEEDS
+from slow import FEW, SEEDS
 
 import tonframes as tf
 from tonframes.fetch import block
@@ -166,6 +166,7 @@ def drawn_period(data, truth):
     return Period(unit, since or 0, until), bounds
 
 
+@FEW
 @given(st.data())
 def test_periods_are_those_of_a_filter_of_all_rows(service, truth, accounts, data):
     some = data.draw(st.lists(st.sampled_from(accounts), min_size=1, max_size=5, unique=True))
@@ -176,6 +177,8 @@ def test_periods_are_those_of_a_filter_of_all_rows(service, truth, accounts, dat
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
+@FEW
 @given(st.data())
 def test_periods_in_a_store_add_up(service, truth, accounts, tmp_path_factory, data):
     some = data.draw(st.lists(st.sampled_from(accounts), min_size=1, max_size=5, unique=True))
@@ -320,6 +323,25 @@ def test_what_is_held_is_not_asked_for(service, client, truth, accounts, tmp_pat
     fetch(None)
     assert service.rows_sent - sent < len(truth["transactions"]) / 2
     check(fetch(None, None), truth, few)
+
+
+def test_a_fetch_until_now_is_held_until_a_minute_before(client, truth, accounts, tmp_path):
+    last = max(truth["transactions"]["now"].to_pylist())
+    quiet = [
+        account
+        for account in accounts
+        if max(transactions_in(truth, [account], EVER)["transactions"]["now"].to_pylist())
+        < last - 120
+    ][:3]
+    quiet.append(NOBODY)
+    tf.fetch_transactions(quiet, until=moment(last - 5), client=client, store=tmp_path)
+    for seconds in (119, 61, 60):
+        until = moment(last - seconds)
+        check(tf.read_transactions(tmp_path, quiet, until=until), truth, quiet)
+    for seconds in (59, 5):
+        with pytest.raises(tf.MissingError) as missing:
+            tf.read_transactions(tmp_path, quiet, until=moment(last - seconds))
+        assert missing.value.missing == tuple(quiet)
 
 
 def test_offline_the_store_answers(client, truth, accounts, tmp_path):

@@ -194,24 +194,25 @@ class Chains:
     def claims(self, account: str) -> list[Span]:
         """Return spans without transactions: that there are none before or after those that came.
 
-        After the last transaction there is none until shortly before the service's last block.
+        After the last transaction there is none until `LAG` before the service's last block. For a
+        period without an end nothing is said after it: each call would add a span.
         """
         period, top = self.periods[account], self._tops[account]
         if period.unit == "lt":
             return []
         found = []
         until = self._service.last_utime - LAG
-        stop = period.stop if period.stop is not None and period.stop <= until else None
+        stop = 0 if period.stop is None else min(period.stop, until)
         last = next((s for s in self.spans[account] if s.stop_lt == top + 1), None)
-        if account in self.unknown and stop is not None:
+        if account in self.unknown and stop > 0:
             found.append(Span(0, 0, 0, until))
-        if last is not None and stop is not None and last.stop_utime < stop:
+        if last is not None and last.stop_utime < stop:
             found.append(Span(last.stop_lt, last.stop_lt, last.stop_utime, until))
         end = self._reaching(account)
         start = self._service.first_utime + LAG
         if end is not None and self._precedes(end.start_lt - 1, period):
             found.append(Span(end.start_lt, end.start_lt, start, end.start_utime))
-        if end is None and top and self._precedes(top, period) and stop is not None:
+        if end is None and top and self._precedes(top, period) and start < stop:
             found.append(Span(top + 1, top + 1, start, until))
         return found
 

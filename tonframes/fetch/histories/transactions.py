@@ -63,7 +63,10 @@ def fetch_transactions(
         From `since` on and before `until`: both moments, or both logical times (lt). A moment is a
         datetime with a time zone, or text that pandas reads (in UTC if it names no time zone).
         None is the account's first and its last transaction. A period that ends now or later ends
-        with the last transaction that the service knows.
+        with the last transaction that the service knows. After its last transaction, the history of
+        an account is held until a minute before the service's last block: a replica of the service
+        may be behind. `read_transactions` until a later moment raises `MissingError`, until a later
+        fetch has completed it.
     client
         As in `fetch_blocks`.
     store

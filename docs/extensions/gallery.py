@@ -1,0 +1,62 @@
+"""The directive `gallery`: a card for each notebook, with the first picture that it draws."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING
+
+from docutils import nodes
+from sphinx.util.docutils import SphinxDirective
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+    from sphinx.environment import BuildEnvironment
+
+FOLDER = "notebooks/"
+
+
+class Cards(nodes.General, nodes.Element):
+    """The place of the cards; they are filled in when all notebooks are read."""
+
+
+class Gallery(SphinxDirective):
+    """A card for each notebook."""
+
+    def run(self) -> list[nodes.Node]:
+        """Return the place of the cards."""
+        return [Cards()]
+
+
+def _fill(app: Sphinx, document: nodes.document, page: str) -> None:
+    for place in list(document.findall(Cards)):
+        cards = nodes.container(classes=["gallery"])
+        for name in sorted(app.env.found_docs):
+            if name.startswith(FOLDER):
+                cards += _card(app, page, name)
+        place.replace_self(cards)
+
+
+def _card(app: Sphinx, page: str, name: str) -> nodes.container:
+    notebook = app.env.get_doctree(name)
+    link = nodes.reference(refuri=app.builder.get_relative_uri(page, name), internal=True)
+    for picture in itertools.islice(notebook.findall(nodes.image), 1):
+        link += nodes.image(uri=picture["uri"], alt="", candidates={"*": picture["uri"]})
+    link += nodes.strong("", app.env.titles[name].astext())
+    card = nodes.container("", nodes.paragraph("", "", link), classes=["gallery-card"])
+    for text in itertools.islice(notebook.findall(nodes.paragraph), 1):
+        card += nodes.paragraph("", text.astext())
+    return card
+
+
+def _always(_app: Sphinx, _env: BuildEnvironment) -> list[str]:
+    """Write the gallery in every build: a notebook may draw another picture."""
+    return ["gallery"]
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Register the directive and the step that fills it."""
+    app.add_node(Cards)
+    app.add_directive("gallery", Gallery)
+    app.connect("doctree-resolved", _fill)
+    app.connect("env-updated", _always)
+    return {"parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,146 @@
+"""Warn of input that would give a wrong number: rows that are missing, or there more than once.
+
+Only frames in memory are looked at: a look at a lazy frame would compute it. What a `Blocks` reads
+from answers or a store is whole, so it is not looked at either.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from tonframes.analysis import intake
+from tonframes.analysis.expressions import one_if
+from tonframes.errors import warn
+from tonframes.tableset import TableSet
+from tonframes.wire.schema import TRANSACTIONS
+
+if TYPE_CHECKING:
+    from tonframes.analysis.engines import Frame
+
+#: What `unmatched` reads of transactions.
+SENDING = ("action_success", "action_msgs_created", "bounce")
+#: The columns that `unmatched` adds.
+UNMATCHED = ("without_messages", "with_repeated_messages")
+
+_HASH = 44  # characters of a hash, base64
+_FRIENDLY = r"^[\w+/-]{48}$"  # base64 of 36 bytes, in either alphabet
+_START = 8  # characters that nearly always differ between two hashes
+
+
+def in_doubt(given: object) -> bool:
+    """Return whether the rows of what the user passed are looked at."""
+    return not isinstance(given, TableSet) and intake.in_memory(given)
+
+
+def tell_repeated(helper: str, given: object, transactions: Frame) -> None:
+    """Warn if a transaction is in the frame more than once: sums count it as often."""
+    if not in_doubt(given):
+        return
+    hashes = transactions.select("hash").collect()["hash"]
+    if _starts_differ(hashes.to_arrow()):
+        return
+    if repeated := len(hashes) - hashes.n_unique():
+        warn(
+            f"{helper}: {repeated} of {len(hashes)} rows are of transactions that are in the frame "
+            "before them, and are counted again. After concatenating frames, keep each hash once: "
+            'on pandas, transactions.drop_duplicates("hash")'
+        )
+
+
+def _starts_differ(hashes: Any) -> bool:
+    """Return whether all hashes differ in their first characters, which is quick to find out."""
+    texts = pa.chunked_array(hashes).cast(pa.large_string()).combine_chunks()
+    if texts.null_count or not len(texts):
+        return False
+    _, ends, data = texts.buffers()
+    places = np.frombuffer(ends, "int64")[texts.offset : texts.offset + len(texts) + 1]
+    if (np.diff(places) != _HASH).any():
+        return False
+    characters = np.frombuffer(data, "uint8", len(texts) * _HASH, int(places[0]))
+    starts = characters.reshape(-1, _HASH)[:, :_START].copy().view("int64").ravel()
+    return bool(pd.Index(starts).is_unique)
+
+
+def tell_friendly(helper: str, rows: object, column: str) -> None:
+    """Warn if a column of a frame in memory has user-friendly addresses: none would match."""
+    if not isinstance(rows, nw.DataFrame):
+        return
+    addresses = rows[column].cast(nw.String).drop_nulls()
+    if others := int(addresses.str.contains(_FRIENDLY).sum()):
+        warn(
+            f"{helper}: {others} of {len(addresses)} addresses in {column} are user-friendly, so "
+            f"they match no address of a table, which are raw (0:…). to_raw(frame[{column!r}]) "
+            "converts them"
+        )
+
+
+def sending(helper: str, transactions: object) -> tuple[str, ...]:
+    """List the columns that `unmatched` reads; none of them if the frame lacks one."""
+    here = set(intake.columns_of(transactions, helper, TRANSACTIONS))
+    return SENDING if here.issuperset(SENDING) else ()
+
+
+def unmatched(rows: Frame, sent: str) -> Frame:
+    """Add whether messages of a transaction are missing, and whether some are there twice.
+
+    A transaction sends the messages that its action phase created, if the phase succeeded, and one
+    if it bounces.
+
+    Parameters
+    ----------
+    rows
+        Transactions. Without the columns of `SENDING`, nothing is known to be missing.
+    sent
+        The column that counts the messages that a transaction sent, in the frame of messages.
+
+    Returns
+    -------
+    The rows, with the columns `UNMATCHED`: 1 or 0.
+    """
+    if not set(SENDING) <= set(rows.collect_schema().names()):
+        return rows.with_columns(nw.lit(0).alias(name) for name in UNMATCHED)
+    acted = nw.col("action_success").fill_null(value=False)
+    created = nw.when(acted).then(nw.col("action_msgs_created").fill_null(0)).otherwise(nw.lit(0))
+    wanted, found = created + one_if(nw.col("bounce") == "ok"), nw.col(sent).fill_null(0)
+    conditions = (found < wanted, acted & (found > wanted))
+    return rows.with_columns(
+        one_if(holds).alias(name) for holds, name in zip(conditions, UNMATCHED, strict=True)
+    )
+
+
+def tell_unmatched(helper: str, given: object, groups: Frame) -> Frame:
+    """Warn if messages are missing, or there more than once.
+
+    Parameters
+    ----------
+    helper
+        Name of the function that the user called, for messages.
+    given
+        The transactions that the user passed.
+    groups
+        Groups of transactions, with the sums of `UNMATCHED`.
+
+    Returns
+    -------
+    The groups. If the frame that the user passed is in memory, they have been computed.
+    """
+    if not in_doubt(given):
+        return groups
+    computed = groups.collect()
+    missing, repeated = (int(computed[name].sum() or 0) for name in UNMATCHED)
+    if missing:
+        warn(
+            f"{helper}: messages of {missing} transactions are missing in the frame of messages, "
+            "and what they carried is not counted. Pass the messages of all the transactions"
+        )
+    if repeated:
+        warn(
+            f"{helper}: messages of {repeated} transactions are more than once in the frame of "
+            "messages, and are counted as often: keep each tx_hash, direction and position once"
+        )
+    return computed.lazy()

@@ -1,0 +1,393 @@
+r"""Write Excel files that show every digit and start nothing.
+
+An Excel file is for reading, not for storing: Excel has one kind of number, with 15 digits, and its
+times have no zone. So `write_excel` decides for each column what its cells are:
+
+- Integers and decimals are numbers if every value of the column has at most 15 digits. Otherwise
+  all cells of the column are text, and the comment of its header says so. A column of both would be
+  worse: Excel's ``SUM`` leaves out text without a word.
+- Times are written in UTC.
+- Text is never a formula or a link, whatever it begins with. Cells that look like a formula are
+  marked (``quotePrefix``), so they stay text when somebody edits them. Invisible characters become
+  escapes, as everywhere in tonframes.
+- Unknown values are empty cells. Lists and dicts are JSON, bytes are base64, durations are text.
+
+For files that another program reads, use Parquet (`Blocks.write`) or `write_csv`. When Excel saves
+a sheet as CSV, it drops the marks.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from functools import singledispatch
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from tonframes.analysis.results import RESULTS
+from tonframes.atomic import replacing
+from tonframes.errors import shorten
+from tonframes.inert import inert
+from tonframes.native import enter
+from tonframes.tableset import TableSet
+from tonframes.wire.kinds import FLOAT, INT
+from tonframes.wire.schema import TABLES
+
+if TYPE_CHECKING:
+    from os import PathLike
+
+    from tonframes.analysis.declaration import Result
+    from tonframes.wire.record import Column, Table
+
+# Limits of Excel: "Excel specifications and limits", support.microsoft.com.
+MAX_ROWS = 1_048_576  # with the header
+MAX_COLUMNS = 16_384
+MAX_TEXT = 32_767
+MAX_NAME = 31
+DIGITS = 15
+
+_FORBIDDEN = re.compile(r"[\[\]:*?/\\\x00-\x1f]|^'|'$")  # in names of sheets
+_FORMULA = re.compile(r"[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
+_FIRST = dt.datetime(1900, 3, 1)  # noqa: DTZ001  # Excel counts a 29 February 1900, which there was not
+_WIDE, _NARROW, _WIDTHS_OF = 40, 8, 100  # widths in characters, from this many rows
+
+
+def write_excel(path: str | PathLike[str], tables: Any) -> None:
+    """Write frames to an Excel file, a sheet for each.
+
+    The comment of each header says the unit and the meaning of the column, if it is one of our
+    tables or results. It needs XlsxWriter: ``pip install 'tonframes[excel]'``. See the module
+    `tonframes.excel` for what becomes of each kind of value.
+
+    Parameters
+    ----------
+    path
+        The file. An existing file is replaced when the new one is complete.
+    tables
+        A frame of any engine; a `Blocks`, `Transactions` or `Accounts`; or a dict of frames by the
+        names of their sheets. The index of a pandas frame is written if it has a name.
+
+    Raises
+    ------
+    ValueError
+        A frame or a text is too large for a sheet or a cell, or the name of a sheet is not valid.
+    TypeError
+        Something is not a frame.
+    ImportError
+        XlsxWriter is not installed.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> from tempfile import TemporaryDirectory
+    >>> blocks = tf.read_blocks(tf.sample())
+    >>> sheets = {
+    ...     "by operation": tf.to_ton(tf.fee_summary(blocks, by="operation")),
+    ...     "failures": tf.failure_summary(blocks),
+    ... }
+    >>> with TemporaryDirectory() as folder:
+    ...     write_excel(Path(folder, "costs.xlsx"), sheets)
+    ...     read = pd.read_excel(Path(folder, "costs.xlsx"), sheet_name="failures")
+    >>> read[["phase", "name", "failures"]].head(2)
+         phase            name  failures
+    0  skipped        no_state         9
+    1   action  not enough TON         7
+    """
+    if find_spec("xlsxwriter") is None:
+        raise ImportError("write_excel needs XlsxWriter: pip install 'tonframes[excel]'")
+    file = Path(path)
+    sheets = [_sheet(name, frame) for name, frame in _named(tables).items()]
+    _check_names([sheet.name for sheet in sheets])
+    with replacing(file) as sink:
+        _write(sink, sheets)
+
+
+@dataclass(frozen=True)
+class _Cells:
+    """A column: its cells as Excel has them, and what the comment of its header says."""
+
+    name: str
+    cells: list[Any]
+    format: str | None
+    comment: str
+
+
+@dataclass(frozen=True)
+class _Sheet:
+    name: str
+    columns: list[_Cells]
+    rows: int
+
+
+def _named(tables: Any) -> dict[str, Any]:
+    """Return the frames by the names of their sheets."""
+    if isinstance(tables, TableSet):
+        found = {name: tables.arrow(name) for name in tables.names}
+        return {name: table for name, table in found.items() if len(table)} or found
+    if isinstance(tables, Mapping):
+        if not tables:
+            raise ValueError("write_excel takes at least one frame: the dict is empty")
+        return dict(tables)
+    return {"Sheet1": tables}
+
+
+def _check_names(names: list[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a sheet is text, not {shorten(name)}")
+        rule = (
+            "has 1 to 31 characters"
+            if not 0 < _length(name) <= MAX_NAME
+            else "has none of [ ] : * ? / \\, and no quote at its ends"
+            if _FORBIDDEN.search(name) or inert(name) != name
+            else "is not History, which Excel keeps for itself"
+            if name.lower() == "history"
+            else "occurs once; upper and lower case are the same to Excel"
+            if name.lower() in seen
+            else ""
+        )
+        if rule:
+            raise ValueError(f"write_excel cannot name a sheet {shorten(name)}: a name {rule}")
+        seen.add(name.lower())
+
+
+# ── frames ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def _sheet(name: str, frame: Any) -> _Sheet:
+    columns = _columns(name, frame)
+    rows = max((len(values) for values in columns.values()), default=0)
+    if rows >= MAX_ROWS or len(columns) > MAX_COLUMNS:
+        raise ValueError(
+            f"the frame of sheet {shorten(name)} has {rows:,} rows and {len(columns):,} columns; "
+            f"a sheet of Excel holds {MAX_ROWS - 1:,} and {MAX_COLUMNS:,}: summarize it, write a "
+            "part of it, or use write_csv or Parquet"
+        )
+    declared = _declared(name, list(columns))
+    return _Sheet(
+        name,
+        [_cells(name, key, values, _declaration(key, declared)) for key, values in columns.items()],
+        rows,
+    )
+
+
+def _columns(name: str, frame: Any) -> dict[str, list[Any]]:
+    """Return the values of each column, as Python has them."""
+    rows = enter(frame, "write_excel")
+    if isinstance(rows, nw.LazyFrame):
+        rows = rows.collect(backend="pyarrow")
+    if not isinstance(rows, nw.DataFrame):
+        raise TypeError(
+            f"write_excel takes frames, a Blocks or Accounts, or a dict of frames; sheet "
+            f"{shorten(name)} is of the type {type(frame).__name__}"
+        )
+    if isinstance(frame, pd.DataFrame):
+        named = any(level is not None for level in frame.index.names)
+        kept = frame.reset_index() if named else frame
+        return {str(key): _of_pandas(kept[key]) for key in kept.columns}
+    table = rows.to_arrow()
+    return {key: table[key].to_pylist() for key in table.column_names}
+
+
+def _of_pandas(column: pd.Series[Any]) -> list[Any]:
+    try:
+        values: list[Any] = pa.Array.from_pandas(column).to_pylist()
+    except (pa.ArrowException, UnicodeEncodeError):  # mixed types; half a surrogate pair
+        return list(column.to_list())
+    return values
+
+
+def _declared(name: str, columns: list[str]) -> dict[str, Column]:
+    """Return the declarations of columns, from the table or result that a frame is most like."""
+    declarations: dict[str, Table | Result] = {**TABLES, **RESULTS}
+    known = {
+        key: {column.name: column for column in each.columns if column.name in columns}
+        for key, each in declarations.items()
+    }
+    return known.get(name) or max(known.values(), key=len)
+
+
+def _declaration(name: str, declared: dict[str, Column]) -> Column | None:
+    """Return the declaration of a column, also of one that `with_price` has added."""
+    amount, _, currency = name.rpartition("_")
+    if amount in declared and declared[amount].unit == "nanoton":
+        return replace(declared[amount], unit=currency.upper(), kind=FLOAT)
+    return declared.get(name)
+
+
+# ── cells ────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _cells(sheet: str, name: str, values: list[Any], declared: Column | None) -> _Cells:
+    """Turn the values of a column into what Excel can hold."""
+    plain = [_plain(value) for value in values]
+    there = [value for value in plain if value is not None]
+    notes = []
+    form = None
+    if there and all(isinstance(value, dt.datetime) for value in there):
+        form = "yyyy-mm-dd hh:mm:ss"
+        notes += ["UTC"] if any(getattr(value, "tzinfo", None) for value in values) else []
+    elif there and all(isinstance(value, dt.date) for value in there):
+        form = "yyyy-mm-dd"
+    elif any(isinstance(value, Decimal) and _digits(value) > DIGITS for value in there):
+        notes.append(f"Text, as Excel rounds numbers to {DIGITS} digits.")
+        plain = [_spelt(value) if isinstance(value, Decimal) else value for value in plain]
+    elif there and all(isinstance(value, Decimal) for value in there):
+        whole = all(value == value.to_integral_value() for value in there)
+        amount = declared is not None and declared.unit == "nanoton"
+        form = ("#,##0" if amount else "0") if whole else None
+    for row, value in enumerate(plain):
+        if isinstance(value, str) and _length(value) > MAX_TEXT:
+            raise ValueError(
+                f"sheet {shorten(sheet)}, column {shorten(name)}, row {row}: a text of "
+                f"{len(value):,} characters; a cell of Excel holds {MAX_TEXT:,}. Leave the column "
+                "out, or use write_csv or Parquet"
+            )
+    return _Cells(name, plain, form, _comment(declared, values, notes))
+
+
+@singledispatch
+def _plain(value: Any) -> Any:
+    """Return a value as None, bool, Decimal, float, date, datetime (without a zone) or text."""
+    return Decimal(int(value)) if hasattr(value, "__index__") else inert(str(value))
+
+
+@_plain.register(type(None))
+@_plain.register(type(pd.NA))
+@_plain.register(type(pd.NaT))
+def _(_value: Any) -> None:
+    return None
+
+
+@_plain.register
+def _(value: bool) -> bool:  # noqa: FBT001
+    return value
+
+
+@_plain.register
+def _(value: np.generic) -> Any:
+    return _plain(value.item())
+
+
+@_plain.register
+def _(value: float) -> Any:
+    return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+
+
+@_plain.register
+def _(value: Decimal) -> Any:
+    return value if value.is_finite() else None if value.is_nan() else str(value)
+
+
+@_plain.register
+def _(value: dt.datetime) -> Any:
+    naive = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
+    if naive < _FIRST:
+        return f"{naive.isoformat()}{'Z' if value.tzinfo else ''}"
+    return dt.datetime(*naive.timetuple()[:6], naive.microsecond)  # noqa: DTZ001
+
+
+@_plain.register
+def _(value: dt.date) -> Any:
+    return value if value >= _FIRST.date() else value.isoformat()
+
+
+@_plain.register(bytes)
+@_plain.register(bytearray)
+@_plain.register(memoryview)
+def _(value: Any) -> str:
+    return base64.b64encode(value).decode("ascii")
+
+
+@_plain.register(list)
+@_plain.register(tuple)
+@_plain.register(dict)
+def _(value: Any) -> str:
+    return inert(json.dumps(value, ensure_ascii=False, default=_in_json))
+
+
+def _in_json(value: Any) -> Any:
+    plain = _plain(value)
+    return _spelt(plain) if isinstance(plain, Decimal) else str(plain)
+
+
+def _length(text: str) -> int:
+    """Return the length of a text as Excel counts it."""
+    return len(text.encode("utf-16-le", "surrogatepass")) // 2
+
+
+def _digits(value: Decimal) -> int:
+    """Return how many digits a number has, without zeros at its end."""
+    return len("".join(map(str, value.as_tuple().digits)).rstrip("0"))
+
+
+def _spelt(value: Decimal) -> str:
+    return f"{value:f}"
+
+
+def _comment(declared: Column | None, values: list[Any], notes: list[str]) -> str:
+    if declared and declared.kind is INT and any(isinstance(value, float) for value in values):
+        declared = None  # other numbers than those that were declared: perhaps in TON
+    if not declared:
+        return "\n".join(notes)
+    lines = [*([f"Unit: {declared.unit}"] if declared.unit else []), *notes]
+    return "\n".join([*lines, declared.meaning.removeprefix("+ ")])
+
+
+# ── the file ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _write(sink: Any, sheets: list[_Sheet]) -> None:
+    import xlsxwriter  # noqa: PLC0415
+
+    # Rows are written one after the other, which bounds the memory.
+    with xlsxwriter.Workbook(sink, {"constant_memory": True}) as book:
+        bold = book.add_format({"bold": True, "bottom": 1})
+        quoted = book.add_format({"quote_prefix": True})
+        for sheet in sheets:
+            page = book.add_worksheet(sheet.name)
+            page.freeze_panes(1, 0)
+            formats = [
+                book.add_format({"num_format": column.format}) if column.format else None
+                for column in sheet.columns
+            ]
+            for place, column in enumerate(sheet.columns):
+                page.set_column(place, place, _width(column))
+                page.write_string(0, place, inert(column.name), bold)
+                if column.comment:
+                    page.write_comment(0, place, column.comment, {"x_scale": 2})
+            for row in range(sheet.rows):
+                for place, column in enumerate(sheet.columns):
+                    _put(page, (row + 1, place), column.cells[row], formats[place], quoted)
+
+
+def _put(page: Any, place: tuple[int, int], value: Any, form: Any, quoted: Any) -> None:
+    """Write a cell as what it is: the general `write` of XlsxWriter would guess."""
+    if value is None:
+        return
+    if isinstance(value, bool):
+        page.write_boolean(*place, value)
+    elif isinstance(value, dt.date):  # and moments
+        page.write_datetime(*place, value, form)
+    elif isinstance(value, str):
+        page.write_string(*place, value, quoted if _FORMULA.match(value) else None)
+    else:
+        page.write_number(*place, float(value), form)
+
+
+def _width(column: _Cells) -> int:
+    texts = [column.name, *map(str, column.cells[:_WIDTHS_OF])]
+    return min(max(_NARROW, *(len(text) + 2 for text in texts)), _WIDE)
