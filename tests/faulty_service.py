@@ -12,7 +12,7 @@ import threading
 from collections import Counter
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from functools import cache
+from functools import lru_cache
 from random import Random
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -168,7 +168,7 @@ class Rule:
         )
 
 
-@cache
+@lru_cache(8)  # a soak has many stores
 def honest(path: Path, dialect: str) -> tuple[Any, dict[str, tuple[int, bytes]]]:
     """Return the operations on a store and what they have answered, for all tests of that store."""
     return DIALECTS[dialect](HeldRows(Store(path), dialect)), {}

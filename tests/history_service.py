@@ -10,7 +10,7 @@ import json
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from random import Random
 from threading import Lock
 from typing import TYPE_CHECKING, Any
@@ -40,7 +40,7 @@ def whole_histories(blocks: int = 60, seed: int = 0) -> list[Row]:
     return rows
 
 
-@cache
+@lru_cache(8)
 def _transactions(blocks: int, seed: int) -> str:
     made = synthetic_blocks(blocks, seed=seed)
     return json.dumps([row for body in made for row in body["transactions"]])
