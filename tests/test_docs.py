@@ -35,19 +35,19 @@ def fenced(page, language):
 
 def test_the_python_of_the_readme_gives_the_output_shown(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    first, second, third = fenced(ROOT / "README.md", "python")
-    scope: dict = {}
-    test = doctest.DocTestParser().get_doctest(first, scope, "README", "README.md", 0)
+    first, month, real, lazy = fenced(ROOT / "README.md", "python")
+    shown = first + month
+    test = doctest.DocTestParser().get_doctest(shown, {}, "README", "README.md", 0)
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     assert runner.run(test, clear_globs=False).failed == 0
-    assert len(test.examples) == 11
-    # The second asks the real chain: here a local service stands in, over other blocks.
+    assert len(test.examples) == shown.count(">>> ") == 19
+    # This one asks the real chain: here a local service stands in, over other blocks.
     with tf.serve(tf.sample(), dialect="service") as url:
         monkeypatch.setenv("TONFRAMES_URL", url)
-        exec(second.replace("49_000_0", "90_000_0"), test.globs)  # noqa: S102
+        exec(real.replace("49_000_0", "90_000_0"), test.globs)  # noqa: S102
     assert len(test.globs["blocks"].transactions) == 50 * 25
     assert list(test.globs["states"].accounts.found) == [False]
-    exec(third, test.globs)  # noqa: S102
+    exec(lazy, test.globs)  # noqa: S102
 
 
 @pytest.mark.timeout(300)
