@@ -360,7 +360,7 @@ BAGS = [
     b64decode(body.cell.to_base64())
     for body in (
         made_up.comment("a comment that is longer than a cell " * 9),
-        made_up.jetton_transfer(1, 2**100, to=A, response=B, forward=1, text="hello"),
+        made_up.jetton_transfer(1, 2**100, to=A, response=B, forward=1, content="hello"),
         made_up.nft_transfer(1, A, B, 5),
         made_up.bounced(made_up.excess(4)),
     )
