@@ -312,7 +312,9 @@ def test_sums_of_many_rows_are_as_exact_as_one_amount():
     rows = 10**5
     blocks = tf.read_blocks(tf.sample())
     one = blocks.transactions.iloc[:1]
-    many = one.loc[one.index.repeat(rows)].assign(total_fees=10**9 // 3)
+    many = one.loc[one.index.repeat(rows)].assign(
+        total_fees=10**9 // 3, hash=[str(number) for number in range(rows)]
+    )
     price = 0.1
     prices = pd.Series([price], index=pd.to_datetime([0], unit="s"))
     found = tf.activity(many, by=(), prices=prices).total_fees_usd[0]

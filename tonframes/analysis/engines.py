@@ -286,6 +286,15 @@ def beside(
     return frame.with_columns(*(made[name] for name in adds))
 
 
+def with_table(frame: nw.DataFrame[Any], table: pa.Table) -> nw.DataFrame[Any]:
+    """Add the columns of a table with as many rows, in the order of the frame."""
+    made = made_of(table, frame.lazy()).collect()
+    if frame.implementation.is_pandas():
+        aligned = made.to_native().set_axis(frame.to_native().index)
+        made = nw.from_native(aligned, eager_only=True)
+    return frame.with_columns(*(made[name] for name in table.column_names))
+
+
 def left_join(frame: Frame, other: Frame, *, left_on: str, right_on: str) -> Frame:
     """Add the columns of another frame, in which each key is once.
 

@@ -107,10 +107,7 @@ def jetton_amounts(bodies: AnyFrame, metadata: object) -> AnyFrame:
         found.append((jetton, told.symbol, told.name, told.decimals, *units))
     shape = pa.schema([(each.name, each.kind.arrow) for each in results.JETTON_AMOUNTS.columns])
     columns = dict(zip(shape.names, zip(*found, strict=True) if found else [[]] * 6, strict=True))
-    made = engines.made_of(pa.table(columns, shape), rows.lazy()).collect()
-    if rows.implementation.is_pandas():
-        made = nw.from_native(made.to_native().set_axis(rows.to_native().index), eager_only=True)
-    result: AnyFrame = rows.with_columns(*(made[name] for name in columns)).to_native()
+    result: AnyFrame = engines.with_table(rows, pa.table(columns, shape)).to_native()
     return result
 
 
