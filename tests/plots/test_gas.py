@@ -55,3 +55,11 @@ def test_the_limit_is_drawn_where_calls_come_near_it(frames, hours):
     assert "limit" not in [line.get_label() for line in far.lines]
     assert far.get_xlim()[1] < GAS_LIMIT
     assert plot_gas(hours[0], by="hour").get_ylim()[0] > 1
+
+
+def test_a_narrow_range_of_gas_has_few_ticks(frames):
+    some = frames[0][frames[0].compute_gas_used.between(5000, 9000)]
+    ax = plot_gas(some, by="account", top=5)
+    low, high = ax.get_xlim()
+    assert 2 <= sum(low <= tick <= high for tick in ax.get_xticks()) <= 6
+    assert high / low < 5

@@ -27,6 +27,7 @@ _SHORTEST = 13  # characters that the longest name keeps
 _SMALL = 0.9  # size of small text, in sizes of the labels of ticks
 _HEADROOM = 1.7  # inches, for title, key and ticks
 _TICKS = 5  # intervals between ticks, at most
+_FIVEFOLD = 5  # within a factor of less there may be one of 1, 2, 5 times a power of ten only
 _DECADES = 60  # a logarithmic axis from 1 to less than this has a tick or two at powers of ten only
 _SMALLEST = 3.0  # points
 _LINE = 1.25  # height of a line of text, in font sizes
@@ -172,8 +173,12 @@ def format_powers(axis: Axis) -> None:
 
     axis.set_major_formatter(ticker.FuncFormatter(_short))
     low, high = axis.get_view_interval()
-    subs = (1.0, 2.0, 5.0) if high / low < _DECADES else (1.0,)
-    axis.set_major_locator(ticker.LogLocator(subs=subs, numticks=_few(axis) + 1))
+    few: Any = ticker.LogLocator(numticks=_few(axis) + 1)
+    if high / low < _DECADES:
+        few = ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=_few(axis) + 1)
+    if high / low < _FIVEFOLD:
+        few = ticker.MaxNLocator(_few(axis), steps=[1, 2, 5, 10])
+    axis.set_major_locator(few)
     axis.set_minor_locator(ticker.NullLocator())
 
 
