@@ -40,7 +40,9 @@ def _card(app: Sphinx, page: str, name: str) -> nodes.container:
     notebook = app.env.get_doctree(name)
     link = nodes.reference(refuri=app.builder.get_relative_uri(page, name), internal=True)
     for picture in itertools.islice(notebook.findall(nodes.image), 1):
-        link += nodes.image(uri=picture["uri"], alt="", candidates={"*": picture["uri"]})
+        link += nodes.image(
+            uri=picture["uri"], alt="", candidates={"*": picture["uri"]}, classes=["dark-light"]
+        )
     link += nodes.strong("", app.env.titles[name].astext())
     card = nodes.container("", nodes.paragraph("", "", link), classes=["gallery-card"])
     for text in itertools.islice(notebook.findall(nodes.paragraph), 1):

@@ -53,6 +53,10 @@ def test_everybody_can_tell_the_colours_apart(kind):
     assert min(apart.values()) > 14, min(apart, key=apart.get)
 
 
+def test_all_colours_show_on_white():
+    assert all(1.05 / (luminance(color) + 0.05) > 1.9 for color in PALETTE)
+
+
 def test_neighbours_in_a_stack_differ_in_greyscale_print():
     lightness = [116 * luminance(color) ** (1 / 3) - 16 for color in PALETTE]
     assert min(abs(one - other) for one, other in pairwise(lightness)) >= 8

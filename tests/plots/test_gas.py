@@ -45,3 +45,21 @@ def test_hours_without_calls_stay_empty(hours):
     expected = [*summary.gas_median[:3], np.nan, summary.gas_median.iloc[3]]
     np.testing.assert_array_equal(median, np.array(expected, float))
     assert ax.get_yscale() == "log"
+
+
+def test_the_limit_is_drawn_where_calls_come_near_it(frames, hours):
+    near = frames[0].compute_gas_used.fillna(0) >= GAS_LIMIT / 10
+    labels = [line.get_label() for line in plot_gas(frames[0], by="account").lines]
+    assert labels.count("limit") == 1
+    far = plot_gas(frames[0][~near], by="account")
+    assert "limit" not in [line.get_label() for line in far.lines]
+    assert far.get_xlim()[1] < GAS_LIMIT
+    assert plot_gas(hours[0], by="hour").get_ylim()[0] > 1
+
+
+def test_a_narrow_range_of_gas_has_few_ticks(frames):
+    some = frames[0][frames[0].compute_gas_used.between(5000, 9000)]
+    ax = plot_gas(some, by="account", top=5)
+    low, high = ax.get_xlim()
+    assert 2 <= sum(low <= tick <= high for tick in ax.get_xticks()) <= 6
+    assert high / low < 5

@@ -119,8 +119,9 @@ def _draw_lines(
     """Draw one line with steps for each count, that of the transactions the thickest."""
     heights = np.zeros((counts.shape[1], len(edges) - 1))
     heights[:, places] = counts.to_numpy("float64").T
+    thin = min(1.0, max(0.4, axes.width(ax) / heights.shape[1] / 2))  # of many intervals
     for column, values, width in zip(map(str, counts), heights, _WIDTHS, strict=False):
-        look: dict[str, Any] = {"color": palette[column], "linewidth": width}
+        look: dict[str, Any] = {"color": palette[column], "linewidth": thin * width}
         ax.stairs(values, edges, baseline=None, label=column, **look)
     ax.set(xlim=(edges[0], edges[-1]), ylim=(0, 1.08 * heights.max()))
     axes.format_counts(ax.yaxis)

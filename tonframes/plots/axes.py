@@ -26,9 +26,12 @@ _TWO_LINES = 15.0  # points: lower rows have one line of text
 _SHORTEST = 13  # characters that the longest name keeps
 _SMALL = 0.9  # size of small text, in sizes of the labels of ticks
 _HEADROOM = 1.7  # inches, for title, key and ticks
-_TICKS = 4  # intervals between ticks, at most
+_TICKS = 5  # intervals between ticks, at most
+_FIVEFOLD = 5  # within a factor of less there may be one of 1, 2, 5 times a power of ten only
+_DECADES = 60  # a logarithmic axis from 1 to less than this has a tick or two at powers of ten only
 _SMALLEST = 3.0  # points
 _LINE = 1.25  # height of a line of text, in font sizes
+_BETWEEN = 0.4  # space between the names of two rows with two lines each, in font sizes
 
 
 def axes(ax: Axes | None, names: Sequence[str] = ()) -> Axes:
@@ -64,8 +67,13 @@ def check_top(top: int) -> None:
         raise ValueError(f"top is the number of groups to draw: it must be at least 1, not {top}")
 
 
-def prepare(ax: Axes, *, x: str = "", y: str = "", rows: Sequence[str] = ()) -> None:
-    """Leave two spines and no grid, and set labels and the names of rows."""
+def prepare(
+    ax: Axes, *, x: str = "", y: str = "", rows: Sequence[str] = (), below: float = 0
+) -> None:
+    """Leave two spines and no grid, and set labels and the names of rows.
+
+    `below` is how much more room than usual there is below the Axes, in points.
+    """
     color = ink(ax)
     ax.grid(visible=False, which="both")
     for side, spine in ax.spines.items():
@@ -79,7 +87,7 @@ def prepare(ax: Axes, *, x: str = "", y: str = "", rows: Sequence[str] = ()) -> 
     ax.set_xlabel(inert(x), **PLAIN)
     ax.set_ylabel(inert(y), color=color, **PLAIN)
     if rows:
-        _set_rows(ax, rows)
+        _set_rows(ax, rows, below)
 
 
 def width(ax: Axes) -> float:
@@ -91,18 +99,18 @@ def width(ax: Axes) -> float:
     return max(whole - used - _MARGINS, 0.3 * whole)
 
 
-def _set_rows(ax: Axes, names: Sequence[str]) -> None:
+def _set_rows(ax: Axes, names: Sequence[str], below: float) -> None:
     """Set one labelled row for each group, from top to bottom.
 
     Many rows get a smaller font, and their names are in one line. Long names get shorter, so that
     they leave half of the width.
     """
     whole, height = layout.size(ax)
-    row = (height - _ABOVE_AND_BELOW) / len(names)
+    row = (height - _ABOVE_AND_BELOW - below) / len(names)
     if row < _TWO_LINES:
         names = labels.first_lines(names)
     lines = max(name.count("\n") + 1 for name in names)
-    size = max(_SMALLEST, min(font(ax), row / lines / _LINE))
+    size = max(_SMALLEST, min(font(ax), row / (lines * _LINE + _BETWEEN * (lines > 1))))
     longest = max(_SHORTEST, int(whole / 2 / layout.width_of("x", size)))
     names = ["\n".join(labels.cut(line, longest) for line in name.split("\n")) for name in names]
     ax.set_yticks(range(len(names)), names, **PLAIN)
@@ -141,8 +149,12 @@ def format_amounts(axis: Axis) -> None:
     """Write few numbers, as people do: 0.2, 1,500, 2 million."""
     from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: labels.short(value)))
+    axis.set_major_formatter(ticker.FuncFormatter(_short))
     axis.set_major_locator(ticker.MaxNLocator(_few(axis), steps=[1, 2, 5, 10]))
+
+
+def _short(value: float, _place: int | None) -> str:
+    return labels.short(value)
 
 
 def format_counts(axis: Axis, form: str = "{x:,.0f}") -> None:
@@ -156,17 +168,23 @@ def format_counts(axis: Axis, form: str = "{x:,.0f}") -> None:
 
 
 def format_powers(axis: Axis) -> None:
-    """Write few powers of ten on a logarithmic axis, as numbers."""
+    """Write few numbers on a logarithmic axis: powers of ten, or 1, 2 and 5 within two of them."""
     from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
-    axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: labels.short(value)))
-    axis.set_major_locator(ticker.LogLocator(numticks=_few(axis) + 1))
+    axis.set_major_formatter(ticker.FuncFormatter(_short))
+    low, high = axis.get_view_interval()
+    few: Any = ticker.LogLocator(numticks=_few(axis) + 1)
+    if high / low < _DECADES:
+        few = ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=_few(axis) + 1)
+    if high / low < _FIVEFOLD:
+        few = ticker.MaxNLocator(_few(axis), steps=[1, 2, 5, 10])
+    axis.set_major_locator(few)
     axis.set_minor_locator(ticker.NullLocator())
 
 
 def _few(axis: Any) -> int:
-    """Return how many intervals between ticks the axis has room for, from 2 to 4."""
+    """Return how many intervals between ticks the axis has room for, from 2 to 5."""
     ax = axis.axes
     _, height = layout.size(ax)
-    room, one = (width(ax), 9 * font(ax)) if axis.axis_name == "x" else (height, 3 * font(ax))
+    room, one = (width(ax), 7 * font(ax)) if axis.axis_name == "x" else (height, 3 * font(ax))
     return max(2, min(_TICKS, int(room // one)))

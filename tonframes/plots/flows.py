@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 _WRITTEN = 8  # cells with a number, those with the highest values
 _TURNED = 0.6  # size of a turned name, as part of the width of its column
+_SURE = 0.68  # part of the width: a layout engine may leave less than expected
+_NAMES_BELOW = 40.0  # points that turned names need
 _BELOW = 16  # characters of a turned name
 _READABLE = 5.0  # points: smaller numbers are not written
 
@@ -87,7 +89,7 @@ def plot_flows(
     ax = axes.axes(ax, senders)
     title = f"Value sent, in {drawn.name}"
     if (matrix > 0).any():
-        axes.prepare(ax, x="to", y="from", rows=senders)
+        axes.prepare(ax, x="to", y="from", rows=senders, below=_NAMES_BELOW)
         _draw_matrix(ax, matrix, chosen or ramp(ax))
         size = min(axes.font(ax), _TURNED * axes.width(ax) / len(receivers))
         turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
@@ -136,7 +138,7 @@ def _draw_matrix(ax: Axes, matrix: Floats, shades: Sequence[str]) -> None:
     cells = np.argwhere(matrix >= np.sort(values)[-_WRITTEN:][0])
     texts = [labels.short(matrix[row, column]).replace(" ", "\n") for row, column in cells]
     widest = max(layout.width_of(text, 1) for text in texts)
-    size = min(axes.small(ax), 0.9 * axes.width(ax) / matrix.shape[1] / widest)
+    size = min(axes.small(ax), _SURE * axes.width(ax) / matrix.shape[1] / widest)
     if size < _READABLE:
         return
     for (row, column), text in zip(cells, texts, strict=True):

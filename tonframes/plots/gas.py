@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _PER_DECADE = 12  # bins of the histogram
 _DRAWN = ("gas_median", "gas_p95", "gas_max")
+_NEAR = 0.1  # part of the limit that some call must use for the limit to be drawn
+_LIGHT = 0.4  # of an area behind lines
 _HEADROOM = 6  # times the highest bar, for the name of the limit
 _MEDIAN, _BOX, _MOST = "median", "to 95th percentile", "maximum"
 
@@ -60,8 +62,9 @@ def plot_gas(
 
     Returns
     -------
-    The Axes. The dashed line is the network's gas limit for one transaction. Special accounts of
-    the masterchain have another limit.
+    The Axes. The dashed line is the network's gas limit for one transaction; groups have it if one
+    of their calls used at least a tenth of it. Special accounts of the masterchain have another
+    limit.
 
     Examples
     --------
@@ -144,8 +147,11 @@ def _draw_groups(ax: Axes, groups: pd.DataFrame, color: str) -> None:
     look: dict[str, Any] = {"height": 0.4, "color": color, "linewidth": 0, "zorder": 2.5}
     ax.barh(rows, p95 - median, left=median, label=_BOX, **look)
     ax.plot(most, rows, marker="|", markersize=10, markeredgewidth=1.2, label=_MOST, **dots)
-    ax.axvline(GAS_LIMIT, label="limit", **_dashed(ax))
-    ax.set(xscale="log", xlim=(max(1, median.min()) / 2, max(GAS_LIMIT, most.max()) * 2))
+    highest = most.max()
+    if _near(highest):
+        ax.axvline(GAS_LIMIT, label="limit", **_dashed(ax))
+        highest = max(highest, GAS_LIMIT)
+    ax.set(xscale="log", xlim=(max(1, median.min()) / 1.5, highest * 1.5))
     axes.format_powers(ax.xaxis)
 
 
@@ -156,15 +162,25 @@ def _draw_periods(ax: Axes, groups: pd.DataFrame, period: str, color: str) -> No
     for heights, name in zip((median, p95, most), _DRAWN, strict=True):
         heights[places] = groups[name]
     dark = ink(ax)
-    ax.stairs(p95, edges, baseline=median, fill=True, label=_BOX, color=color, linewidth=0)
+    look: dict[str, Any] = {"fill": True, "color": color, "alpha": _LIGHT, "linewidth": 0}
+    ax.stairs(p95, edges, baseline=median, label=_BOX, **look)
     ax.stairs(median, edges, baseline=None, color=dark, linewidth=2, label=_MEDIAN)
     ax.stairs(most, edges, baseline=None, color=dark, linewidth=1, label=_MOST)
-    ax.axhline(GAS_LIMIT, **_dashed(ax))
-    ax.set(yscale="log", xlim=(edges[0], edges[-1]))
+    ends = {_MEDIAN: median[-1], "95 %": p95[-1], _MOST: most[-1]}
+    lowest, highest = max(1, np.nanmin(median)), np.nanmax(most)
+    if _near(highest):
+        ax.axhline(GAS_LIMIT, **_dashed(ax))
+        ends["limit"] = GAS_LIMIT
+        highest = max(highest, GAS_LIMIT)
+    ax.set(yscale="log", xlim=(edges[0], edges[-1]), ylim=(lowest / 1.5, highest * 1.5))
     axes.format_powers(ax.yaxis)
     times.format_times(ax)
-    ends = {_MEDIAN: median[-1], "95 %": p95[-1], _MOST: most[-1], "limit": GAS_LIMIT}
     marks.name_ends(ax, ends, {**dict.fromkeys(ends, dark), "95 %": color})
+
+
+def _near(highest: float) -> bool:
+    """Return whether the limit is drawn: a line far from all boxes leaves little room for them."""
+    return highest >= _NEAR * GAS_LIMIT
 
 
 def _dashed(ax: Axes) -> dict[str, Any]:

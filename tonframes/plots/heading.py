@@ -11,6 +11,7 @@ from tonframes.plots.colors import ink
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.text import Text
     from matplotlib.transforms import Transform
 
 _SWATCH = 3.0  # width of a swatch and the spaces around it, in font sizes
@@ -25,16 +26,43 @@ def finish(ax: Axes, title: str, *, key: bool = False) -> None:
     names of rows and the numbers of the y axis must be there.
     """
     indent = _indent(ax)
-    above = _SPACE
     if key:
-        above += _add_key(ax, indent) + _SPACE / 2
+        _add_key(ax, indent)
     whole, _ = layout.size(ax)
     size = min(float(ax.title.get_fontsize()), _LARGEST * whole)
     text = layout.wrapped(inert(title), size, _LONGEST * whole)
-    look: dict[str, Any] = {"loc": "left", "color": ink(ax), "fontsize": size, "pad": above}
+    look: dict[str, Any] = {"loc": "left", "color": ink(ax), "fontsize": size, "pad": _above(ax)}
     written = ax.set_title(text, **look, **PLAIN)
     written.set_transform(written.get_transform() + _left_by(ax, indent))
+    _give_way(ax, written)
     layout.fit(ax)
+
+
+def _give_way(ax: Axes, written: Text) -> None:
+    """Leave the place to a title that the user sets later, and put it above the key.
+
+    `Axes.set_title` moves titles to where matplotlib has them: a callback moves them back.
+    """
+    axes: Any = ax
+
+    def replace(title: Any) -> None:
+        if title is not written and title.get_text():
+            written.set_text("")
+        left = _indent(ax) if title is written else 0
+        place = ax.transAxes + _moved(ax, -left, _above(ax))
+        if title.get_transform() == ax.transAxes + axes.titleOffsetTrans != place:
+            title.set_transform(place)
+
+    written.add_callback(replace)
+    ax.title.add_callback(replace)
+
+
+def _above(ax: Axes) -> float:
+    """Return how far above the Axes the title is, in points."""
+    key = ax.get_legend()
+    if key is None:
+        return _SPACE
+    return 1.5 * _SPACE + key.get_window_extent().height * layout.POINTS / ax.figure.dpi
 
 
 def _indent(ax: Axes) -> float:
@@ -47,14 +75,18 @@ def _indent(ax: Axes) -> float:
 
 
 def _left_by(ax: Axes, points: float) -> Transform:
+    return _moved(ax, -points, 0)
+
+
+def _moved(ax: Axes, right: float, up: float) -> Transform:
     from matplotlib.transforms import ScaledTranslation  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
     figure: Any = ax.figure
-    return ScaledTranslation(-points / layout.POINTS, 0, figure.dpi_scale_trans)
+    return ScaledTranslation(right / layout.POINTS, up / layout.POINTS, figure.dpi_scale_trans)
 
 
-def _add_key(ax: Axes, indent: float) -> float:
-    """Add a key of all that has a label, and return its height in points."""
+def _add_key(ax: Axes, indent: float) -> None:
+    """Add a key of all that has a label."""
     size = key_size(ax)
     handles, names = ax.get_legend_handles_labels()
     widths = [layout.width_of(name, size) + _SWATCH * size for name in names]
@@ -62,7 +94,7 @@ def _add_key(ax: Axes, indent: float) -> float:
     room = whole - 2 * _SPACE
     # The columns of a legend are as wide as their widest name.
     columns = len(names) if sum(widths) <= room else max(1, int(room // max(widths)))
-    legend = ax.legend(
+    ax.legend(
         handles,
         names,
         ncols=columns,
@@ -80,4 +112,3 @@ def _add_key(ax: Axes, indent: float) -> float:
         labelspacing=0.3,
         borderpad=0,
     )
-    return legend.get_window_extent().height * layout.POINTS / ax.figure.dpi

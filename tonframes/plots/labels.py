@@ -206,11 +206,14 @@ def short(number: float) -> str:
     --------
     >>> [short(number) for number in (0, 0.000000012, 0.123456, 9876, 999_999, 2.5e9)]
     ['0', '0.000000012', '0.123', '9,880', '1 million', '2.5 billion']
+    >>> short(2e18)
+    '2,000,000 trillion'
     """
     rounded = float(f"{number:.3g}")
-    for scale, word in ((1e9, "billion"), (1e6, "million")):
+    for scale, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
         if abs(rounded) >= scale:
-            return f"{rounded / scale:,.4g} {word}"
+            scaled = rounded / scale
+            return f"{scaled:,.0f} {word}" if abs(scaled) >= _WHOLE else f"{scaled:.3g} {word}"
     if abs(rounded) >= _WHOLE:
         return f"{rounded:,.0f}"
     return np.format_float_positional(rounded, trim="-")

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 _GAP = 4.0  # points between a mark and its text
+_FAN, _DASH = 10.0, 8.0  # points: lines to the names at the right, and the dashes beside them
 
 
 def draw_bars(
@@ -90,9 +91,11 @@ def _bases(parts: Collection[Floats]) -> list[Floats]:
 def name_ends(ax: Axes, ends: Mapping[str, float], colors: Mapping[str, str]) -> None:
     """Write names to the right of the Axes, each at the height where its line or area ends.
 
-    Call this when the limits of the y axis are set. Names that would overlap are moved apart. A
-    line in the colour of its part leads to each name.
+    Call this when the limits of the y axis are set. Names that would overlap are moved apart. Each
+    name has a dash in the colour of its part, and a thin line from the place where it ends.
     """
+    from matplotlib.transforms import ScaledTranslation  # noqa: PLC0415 - importing tonframes does not import matplotlib
+
     size = key_size(ax)
     _, height = layout.size(ax)
     step = 1.3 * size / max(0.6 * height, 1)
@@ -101,27 +104,21 @@ def name_ends(ax: Axes, ends: Mapping[str, float], colors: Mapping[str, str]) ->
     found = {name: to_axes.transform((middle, value))[1] for name, value in ends.items()}
     order = sorted(found, key=lambda name: found[name])
     heights = moved_apart(np.array([found[name] for name in order]), step)
+    figure: Any = ax.figure
+    beside, dash = (
+        ax.transAxes + ScaledTranslation(points / layout.POINTS, 0, figure.dpi_scale_trans)
+        for points in (_FAN, _FAN + _DASH / 2)
+    )
     for name, place in zip(order, heights, strict=True):
-        line = {
-            "arrowstyle": "-",
-            "color": colors[name],
-            "linewidth": 2,
-            "shrinkA": 0,
-            "shrinkB": 0,
-        }
-        ax.annotate(
-            name,
-            (1, float(np.clip(found[name], 0, 1))),
-            (1 + 14 / max(width(ax), 1), place),
-            xycoords="axes fraction",
-            textcoords="axes fraction",
-            va="center",
-            color=ink(ax),
-            fontsize=size,
-            arrowprops=line,
-            annotation_clip=False,
-            **PLAIN,
-        )
+        color = colors[name]
+        line = {"arrowstyle": "-", "color": color, "linewidth": 0.8, "shrinkA": 0, "shrinkB": 0}
+        end = (1, float(np.clip(found[name], 0, 1)))
+        look: dict[str, Any] = {"xycoords": "axes fraction", "annotation_clip": False}
+        ax.annotate("", end, (1, place), textcoords=beside, arrowprops=line, **look)
+        mark: dict[str, Any] = {"marker": "_", "markersize": _DASH, "markeredgewidth": 3}
+        ax.plot([1], [place], color=color, transform=dash, clip_on=False, **mark)
+        look |= {"va": "center", "color": ink(ax), "fontsize": size, "textcoords": "offset points"}
+        ax.annotate(name, (1, place), (_FAN + _DASH + _GAP, 0), **look, **PLAIN)
 
 
 def moved_apart(places: Floats, step: float) -> Floats:

@@ -26,6 +26,12 @@ _LENGTHS: Mapping[str, Any] = {
     "month": pd.DateOffset(months=1),
 }
 
+# Ticks at years, months, days, hours, minutes and seconds; those where the larger unit starts; and
+# what is written at the end of the axis.
+_FORMATS = ("%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S")
+_STARTS = ("", "%b", "%d %b", "%d %b", "%H:%M", "%H:%M")
+_OFFSETS = ("", "%Y", "%Y", "%Y", "%d %b %Y", "%d %b %Y")
+
 
 def period_of(keys: Sequence[str], groups: pd.DataFrame) -> str | None:
     """Return the period if it is the only key and has at least two values. The x axis is time then.
@@ -66,5 +72,8 @@ def format_times(ax: Axes) -> None:
     untyped: Any = dates
     locator = untyped.AutoDateLocator(tz=UTC, minticks=2, maxticks=5)
     ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(untyped.ConciseDateFormatter(locator, tz=UTC))
+    form = untyped.ConciseDateFormatter(
+        locator, tz=UTC, formats=_FORMATS, zero_formats=_STARTS, offset_formats=_OFFSETS
+    )
+    ax.xaxis.set_major_formatter(form)
     ax.set_xlabel(ax.get_xlabel(), loc="left")
