@@ -145,6 +145,7 @@ def test_a_view_of_a_store_says_what_it_is_and_reads_no_table(monkeypatch):
     for told in (".transactions: 3,000 rows, 100 columns", ".messages: 4,562 rows, 38 columns"):
         assert told in html
     assert ".address_book: read when it is used" in html
+    assert re.search(r"memory +not read yet, [0-9.]+ MB on disk", text)
     assert blocks._frames == {}
 
 
@@ -214,8 +215,7 @@ def test_absent_parts_are_not_shown():
     nothing = tf.parse_blocks({"transactions": []})
     assert repr(nothing) == (
         "<masterchain blocks (none): 0 transactions, 0 messages, 0 address_book\n"
-        "  from    JSON\n"
-        "  memory  0 bytes>"
+        "  from  JSON>"
     )
     read(nothing._repr_html_())
     assert repr(tf.read_blocks(tf.sample(), [])).startswith("<masterchain blocks (none)")

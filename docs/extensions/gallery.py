@@ -46,8 +46,16 @@ def _card(app: Sphinx, page: str, name: str) -> nodes.container:
     link += nodes.strong("", app.env.titles[name].astext())
     card = nodes.container("", nodes.paragraph("", "", link), classes=["gallery-card"])
     for text in itertools.islice(notebook.findall(nodes.paragraph), 1):
-        card += nodes.paragraph("", text.astext())
+        card += _without_links(text)
     return card
+
+
+def _without_links(text: nodes.paragraph) -> nodes.paragraph:
+    """Return a paragraph with its marks, such as code. The whole card is a link already."""
+    copy = text.deepcopy()
+    for link in list(copy.findall(nodes.reference)):
+        link.replace_self(link.children)
+    return copy
 
 
 def _always(_app: Sphinx, _env: BuildEnvironment) -> list[str]:

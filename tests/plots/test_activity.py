@@ -1,6 +1,10 @@
 """Activity: numbers by block, by period and by group."""
 
+from itertools import pairwise
+
+import matplotlib.pyplot as plt
 import numpy as np
+import pytest
 from drawn import named, texts
 
 from tonframes import activity
@@ -16,6 +20,32 @@ def test_blocks_are_drawn_at_their_seqnos(frames):
         places = np.searchsorted(edges, counts.index.to_numpy("int64")) - 1
         assert values[places].tolist() == counts[name].to_list()
         assert values.sum() == counts[name].sum()
+
+
+@pytest.mark.parametrize("width", [2.6, 3.2, 4, 6.4])
+def test_seqnos_do_not_overlap_in_narrow_pictures(width, frames):
+    figure, ax = plt.subplots(figsize=(width, 2.4), layout="constrained")
+    plot_activity(*frames, by="mc_block_seqno", ax=ax)
+    figure.draw_without_rendering()
+    low, high = ax.get_xlim()
+    ticks = zip(ax.get_xticks(), ax.get_xticklabels(), strict=True)
+    boxes = [label.get_window_extent() for tick, label in ticks if low <= tick <= high]
+    assert boxes
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
+
+
+def test_hours_of_a_month_have_the_mean_of_each_day(few):
+    seconds = few[0].now.min() // 86_400 * 86_400 + np.arange(len(few[0])) * 6 * 3600
+    ax = plot_activity(few[0].assign(now=seconds), by="hour")
+    hours, edges, _ = named(ax, "transactions").get_data()
+    means, days, _ = named(ax, "transactions, mean").get_data()
+    assert hours.sum() == len(few[0])
+    assert len(means) == len(few[0]) // 4
+    assert means[:-1] == pytest.approx(4 / 24)
+    assert (days[0], days[-1]) == (edges[0], edges[-1])
+    assert ax.get_title(loc="left") == "Activity by hour, with the mean of each day"
+    short = plot_activity(few[0].assign(now=seconds).head(9), by="hour")
+    assert short.get_title(loc="left") == "Activity by hour"
 
 
 def test_without_messages_only_transactions_are_drawn(hours):

@@ -1,6 +1,7 @@
 """Gas: the histogram, groups, and periods."""
 
 import numpy as np
+import pytest
 from drawn import named, texts
 
 from tonframes import gas_summary
@@ -55,6 +56,15 @@ def test_the_limit_is_drawn_where_calls_come_near_it(frames, hours):
     assert "limit" not in [line.get_label() for line in far.lines]
     assert far.get_xlim()[1] < GAS_LIMIT
     assert plot_gas(hours[0], by="hour").get_ylim()[0] > 1
+
+
+@pytest.mark.parametrize("by", [None, "account", "hour"])
+def test_gas_of_more_than_any_limit_is_drawn(by, frames):
+    used = frames[0].compute_gas_used
+    ax = plot_gas(frames[0].assign(compute_gas_used=used.where(used.isna(), 2**62)), by=by)
+    ax.figure.draw_without_rendering()
+    if by is None:
+        assert ax.get_xlim()[1] > 2**62
 
 
 def test_a_narrow_range_of_gas_has_few_ticks(frames):

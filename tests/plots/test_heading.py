@@ -10,17 +10,17 @@ from tonframes.plots import plot_fees
 def boxes(ax):
     """Return the places of the title and of the key."""
     ax.figure.draw_without_rendering()
-    (title,) = [text for text in (ax.title, ax._left_title) if text.get_text()]
+    (title,) = [text for text in (ax.title, ax._left_title, ax._right_title) if text.get_text()]
     return title.get_window_extent(), ax.get_legend().get_window_extent()
 
 
-@pytest.mark.parametrize("place", ["left", "center"])
+@pytest.mark.parametrize("place", ["left", "center", "right"])
 def test_a_title_of_the_user_replaces_ours_and_is_above_the_key(place, few):
     ax = plot_fees(*few, by="operation")
     ours, _ = boxes(ax)
     ax.set_title("Mine", loc=place)
     mine, key = boxes(ax)
-    assert (ax.get_title(), ax.get_title("left")).count("Mine") == 1
+    assert [ax.get_title(side) for side in ("left", "center", "right")].count("Mine") == 1
     assert mine.y0 >= key.y1
     assert mine.y0 == pytest.approx(ours.y0, abs=1)
 

@@ -224,6 +224,13 @@ def test_wrong_axes_raise(name, few):
         draw(name, *few, ax="left")
 
 
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_axes_with_three_dimensions_raise(name, few):
+    ax = plt.figure().add_subplot(projection="3d")
+    with pytest.raises(TypeError, match="plots do not draw on 3D Axes"):
+        draw(name, *few, ax=ax)
+
+
 @pytest.mark.parametrize(
     ("top", "error"), [(0, ValueError), (-1, ValueError), (1.5, TypeError), (True, TypeError)]
 )

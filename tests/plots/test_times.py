@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from drawn import texts
 from matplotlib import dates
 
 from tonframes.analysis.periods import PERIODS
-from tonframes.plots import times
+from tonframes.errors import TonframesWarning
+from tonframes.plots import plot_activity, plot_failures, plot_fees, plot_gas, times
 
 
 def moments(*texts):
@@ -47,3 +49,41 @@ def test_one_period_alone_is_not_drawn_over_time():
     assert times.period_of(["day"], two) == "day"
     assert times.period_of(["day"], two.head(1)) is None
     assert times.period_of(["day", "account"], two) is None
+    assert times.period_of(["day"], two.assign(day=[two.day[0], pd.NaT])) is None
+
+
+@pytest.mark.parametrize("period", PERIODS)
+@pytest.mark.parametrize("plot", [plot_activity, plot_failures, plot_fees, plot_gas])
+def test_rows_without_a_time_are_left_out_and_counted(plot, period, frames):
+    transactions, messages = frames[0].copy(), frames[1]
+    quarter = len(transactions) // 4
+    months = np.arange(len(transactions)) // quarter % 2
+    known = transactions.now.to_numpy("int64") + 31 * 86_400 * months
+    now = pd.Series(known, transactions.index, "Int64")
+    now.iloc[2 * quarter : 3 * quarter] = pd.NA
+    now.iloc[3 * quarter :: 2] = 253_402_300_800  # the year 10000
+    now.iloc[3 * quarter + 1 :: 2] = 253_402_300_799
+    rest = transactions.assign(now=now).iloc[: 2 * quarter]
+    expected = plot(rest, messages[messages.tx_hash.isin(rest.hash)], by=period)
+    with pytest.warns(TonframesWarning, match=rf"^{plot.__name__} leaves out [\d,]+ \w+: ") as told:
+        ax = plot(transactions.assign(now=now), messages, by=period)
+    ax.figure.draw_without_rendering()
+    assert len(told) == 1
+    assert ax.get_xlim() == expected.get_xlim()
+    assert len(ax.patches) == len(expected.patches)
+    for found, drawn in zip(ax.patches, expected.patches, strict=True):
+        np.testing.assert_array_equal(found.get_data()[0], drawn.get_data()[0])
+
+
+def test_the_number_of_rows_left_out_is_exact(hours):
+    transactions = hours[0].assign(now=hours[0].now.astype("Int64"))
+    transactions.iloc[:3, transactions.columns.get_loc("now")] = pd.NA
+    with pytest.warns(TonframesWarning, match="leaves out 3 transactions"):
+        ax = plot_activity(transactions, by="hour")
+    assert sum(ax.patches[0].get_data()[0]) == len(transactions) - 3
+
+
+def test_bars_have_a_row_for_transactions_without_a_time(few):
+    transactions = few[0].assign(now=few[0].now.astype("Int64"))
+    transactions.iloc[:3, transactions.columns.get_loc("now")] = pd.NA
+    assert texts(plot_activity(transactions, by="month").get_yticklabels()) == ["2026-05", "none"]

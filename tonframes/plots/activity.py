@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 _BLOCK = "mc_block_seqno"
 _COUNTS = ("transactions", "messages_in", "messages_out")
 _WIDTHS = (2.4, 1.2, 1.2)  # points
+_LEAST = 2.0  # points: the width of an interval whose step can be seen
+_PALE = 0.3  # opacity of hours behind the means of days
 _ROW = 0.78  # height of the bars of a row
 
 
@@ -49,9 +51,9 @@ def plot_activity(
         drawn.
     by
         As for `activity`. A period ("hour", "day", …; UTC) and "mc_block_seqno" are drawn as lines,
-        and gaps as 0; one period alone is drawn as bars. Other columns, such as
-        ``["block_workchain", "block_shard"]``, are drawn as bars; the groups with the most
-        transactions come first.
+        and gaps as 0; one period alone is drawn as bars. Hours of many days are drawn pale, behind
+        the mean of each day. Other columns, such as ``["block_workchain", "block_shard"]``, are
+        drawn as bars; the groups with the most transactions come first.
     top
         How many groups to draw. The others share one more row, with their sums.
     colors
@@ -78,12 +80,13 @@ def plot_activity(
     axes.check_top(top)
     palette = choose(colors, [labels.name(column) for column in _COUNTS], "plot_activity")
     groups = frames.to_pandas(activity(transactions, messages, by=keys, wide=True))
+    period = times.period_of(keys, groups)
+    groups = times.over_time("plot_activity", groups, period)
     groups = groups.sort_values("transactions", ascending=False, kind="stable")
     names, rows = labels.label_groups(groups, keys, top, "plot_activity", address_book)
     with_messages = paired("plot_activity", transactions, messages) is not None
     counts = groups[list(_COUNTS if with_messages else _COUNTS[:1])].rename(columns=labels.name)
     counted = "number" if len(counts.columns) > 1 else "transactions"
-    period = times.period_of(keys, groups)
     title = labels.title("Activity", ["block" if key == _BLOCK else key for key in keys])
     if groups.empty:
         ax = axes.axes(ax)
@@ -93,11 +96,14 @@ def plot_activity(
         ax = axes.axes(ax)
         axes.prepare(ax, x="UTC", y=counted)
         times.format_times(ax)
-        _draw_lines(ax, counts, *times.time_intervals(groups[period], period), palette)
+        moments, places = times.time_intervals(groups[period], period)
+        days = period == "hour" and _many(ax, moments)
+        title += ", with the mean of each day" * days
+        _draw_lines(ax, counts, moments, places, palette, days=days)
     elif keys == [_BLOCK] and len(groups) > 1:
         ax = axes.axes(ax)
         axes.prepare(ax, x=labels.name(_BLOCK), y=counted)
-        axes.format_counts(ax.xaxis, "{x:.0f}")
+        axes.format_seqnos(ax.xaxis, marks.room_of_names(ax, map(str, counts)))
         seqnos = groups[_BLOCK].to_numpy("int64")
         edges, places = times.intervals(seqnos, seqnos + 1)
         _draw_lines(ax, counts, np.subtract(edges, 0.5), places, palette)
@@ -115,17 +121,34 @@ def _draw_lines(
     edges: Floats,
     places: NDArray[np.int64],
     palette: Mapping[str, str],
+    *,
+    days: bool = False,
 ) -> None:
-    """Draw one line with steps for each count, that of the transactions the thickest."""
+    """Draw one line with steps for each count, that of the transactions the thickest.
+
+    With `days`, the lines are the means of days, and the counts are pale behind them.
+    """
     heights = np.zeros((counts.shape[1], len(edges) - 1))
     heights[:, places] = counts.to_numpy("float64").T
+    ends = {}
     thin = min(1.0, max(0.4, axes.width(ax) / heights.shape[1] / 2))  # of many intervals
     for column, values, width in zip(map(str, counts), heights, _WIDTHS, strict=False):
-        look: dict[str, Any] = {"color": palette[column], "linewidth": thin * width}
-        ax.stairs(values, edges, baseline=None, label=column, **look)
+        look: dict[str, Any] = {"color": palette[column], "baseline": None}
+        opacity = _PALE if days else 1
+        ax.stairs(values, edges, label=column, linewidth=thin * width, alpha=opacity, **look)
+        ends[column] = values[-1]
+        if days:
+            means, midnights = times.means_of_days(values, edges)
+            ax.stairs(means, midnights, label=f"{column}, mean", linewidth=width, **look)
+            ends[column] = means[-1]
     ax.set(xlim=(edges[0], edges[-1]), ylim=(0, 1.08 * heights.max()))
     axes.format_counts(ax.yaxis)
-    marks.name_ends(ax, dict(zip(map(str, counts), heights[:, -1], strict=True)), palette)
+    marks.name_ends(ax, ends, palette)
+
+
+def _many(ax: Axes, edges: Floats) -> bool:
+    """Return whether lines of so many intervals would run into each other."""
+    return bool(len(edges) > axes.width(ax) / _LEAST)
 
 
 def _draw_bars(ax: Axes, counts: pd.DataFrame, palette: Mapping[str, str]) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _TON, _NANOTON = "TON", "nanoton"
+_MOST = 1e30  # more than all TON in the currency with the least value
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,13 @@ class Unit:
         Call this last: sums are exact in nanoton only.
         """
         if self.prices is not None:
-            return np.array([np.nan if pd.isna(amount) else amount for amount in amounts])
+            found = np.array([np.nan if pd.isna(amount) else amount for amount in amounts], float)
+            if (np.abs(found) > _MOST).any():
+                raise ValueError(
+                    f"amounts in {self.name} are too large to be drawn, up to "
+                    f"{np.nanmax(np.abs(found)):.3g}: prices= is the price of 1 TON in {self.name}"
+                )
+            return found
         convert = float if self.name == _NANOTON else to_ton
         return np.array([convert(int(amount)) for amount in amounts], np.float64)
 

@@ -28,6 +28,8 @@ _SMALL = 0.9  # size of small text, in sizes of the labels of ticks
 _HEADROOM = 1.7  # inches, for title, key and ticks
 _TICKS = 5  # intervals between ticks, at most
 _FIVEFOLD = 5  # within a factor of less there may be one of 1, 2, 5 times a power of ten only
+_SEQNO = "90000000"
+_APART = 1.15  # least distance of two seqnos, in widths of one
 _DECADES = 60  # a logarithmic axis from 1 to less than this has a tick or two at powers of ten only
 _SMALLEST = 3.0  # points
 _LINE = 1.25  # height of a line of text, in font sizes
@@ -47,6 +49,8 @@ def axes(ax: Axes | None, names: Sequence[str] = ()) -> Axes:
     if ax is not None:
         if not isinstance(ax, matplotlib.axes.Axes):
             raise TypeError(f"ax must be matplotlib Axes or None, not {shorten(ax)}")
+        if ax.name == "3d":
+            raise TypeError("ax must be Axes with two dimensions: plots do not draw on 3D Axes")
         return ax
     figure = plt.figure(FigureClass=ThemedFigure, layout="constrained")
     if names:
@@ -157,14 +161,21 @@ def _short(value: float, _place: int | None) -> str:
     return labels.short(value)
 
 
-def format_counts(axis: Axis, form: str = "{x:,.0f}") -> None:
-    """Write few whole numbers."""
+def format_counts(axis: Axis, form: str = "{x:,.0f}", intervals: int | None = None) -> None:
+    """Write few whole numbers, with at most so many intervals between them."""
     from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
     axis.set_major_formatter(form)
     steps = [1, 2, 5, 10]
-    few = ticker.MaxNLocator(_few(axis), steps=steps, integer=True, min_n_ticks=1)
+    few = ticker.MaxNLocator(intervals or _few(axis), steps=steps, integer=True, min_n_ticks=1)
     axis.set_major_locator(few)
+
+
+def format_seqnos(axis: Axis, beside: float) -> None:
+    """Write few seqnos, at least one. Names to the right of the Axes take `beside` points."""
+    ax: Any = axis.axes
+    one = _APART * layout.width_of(_SEQNO, font(ax))
+    format_counts(axis, "{x:.0f}", max(1, min(_TICKS, int((width(ax) - beside) // one))))
 
 
 def format_powers(axis: Axis) -> None:

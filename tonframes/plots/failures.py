@@ -90,6 +90,8 @@ def plot_failures(
     groups = frames.to_pandas(
         failure_summary(transactions, messages, by=[*keys, "phase"], wide=True)
     )
+    period = times.period_of(keys, groups)
+    groups = times.over_time("plot_failures", groups, period, "failures")
     if "code" in keys:
         keys = [key for key in keys if key != "phase"]  # the colour shows it
         groups["code"] = _named_codes(groups)
@@ -97,7 +99,6 @@ def plot_failures(
     else:
         firsts, rows = _ranked(groups, keys)
     names, row_of = labels.label_groups(firsts, keys, top, "plot_failures", address_book)
-    period = times.period_of(keys, firsts)
     title = labels.title(
         "Failed transactions", ["reason" if key == "code" else key for key in keys]
     )

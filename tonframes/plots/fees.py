@@ -96,8 +96,9 @@ def plot_fees(
     groups = frames.to_pandas(
         fee_summary(transactions, messages, by=keys, wide=True, **drawn.options)
     )
-    names, rows = labels.label_groups(groups, keys, top, "plot_fees", address_book)
     period = times.period_of(keys, groups)
+    groups = times.over_time("plot_fees", groups, period)
+    names, rows = labels.label_groups(groups, keys, top, "plot_fees", address_book)
     title = labels.title("Cost of transactions", keys)
     cost = groups[drawn.column("cost")]
     if not cost.any():

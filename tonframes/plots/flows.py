@@ -9,7 +9,7 @@ import pandas as pd
 
 from tonframes.analysis.activity import flows
 from tonframes.plots import amounts, axes, frames, heading, labels, layout
-from tonframes.plots.colors import MIDDLE, luminance, ramp, sequence
+from tonframes.plots.colors import MIDDLE, ink, luminance, ramp, sequence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from tonframes.plots.marks import Floats
 
+_FEWEST = 2  # colours of a scale
 _WRITTEN = 8  # cells with a number, those with the highest values
 _TURNED = 0.6  # size of a turned name, as part of the width of its column
 _SURE = 0.68  # part of the width: a layout engine may leave less than expected
@@ -64,7 +65,7 @@ def plot_flows(
     The Axes. Each row is a sender, and each column a receiver. A cell is the value that the sender
     sent to the receiver, without bounced messages; the higher it is, the more its colour differs
     from the background. The colour scale is logarithmic. The highest values are written into their
-    cells.
+    cells. A cell with a question mark has a value whose price is unknown.
 
     Examples
     --------
@@ -77,6 +78,11 @@ def plot_flows(
     axes.check_top(top)
     drawn = amounts.unit_of("plot_flows", unit, prices)
     chosen = None if colors is None else sequence(colors, "plot_flows")
+    if chosen is not None and len(chosen) < _FEWEST:
+        raise ValueError(
+            "plot_flows shades cells from the colour of the lowest value to that of the highest: "
+            f"colors= needs at least two colours, and has {len(chosen)}"
+        )
     pairs = frames.to_pandas(flows(messages, wide=True, **drawn.options))
     values = pairs[drawn.column("value")]
     if prices is None:  # Python integers: the sum over many pairs may be more than int64 holds
@@ -87,7 +93,7 @@ def plot_flows(
     sums = values.groupby([rows, columns]).sum(skipna=False)
     matrix[tuple(np.array(sums.index.to_list(), int).reshape(-1, 2).T)] = drawn.values(sums)
     ax = axes.axes(ax, senders)
-    title = f"Value sent, in {drawn.name}"
+    title = f"Value sent, in {drawn.name}" + " (?: price unknown)" * bool(np.isnan(matrix).any())
     if (matrix > 0).any():
         axes.prepare(ax, x="to", y="from", rows=senders, below=_NAMES_BELOW)
         _draw_matrix(ax, matrix, chosen or ramp(ax))
@@ -129,19 +135,25 @@ def _draw_matrix(ax: Axes, matrix: Floats, shades: Sequence[str]) -> None:
     norm = colors.LogNorm(values.min(), values.max())
     cmap = colors.LinearSegmentedColormap.from_list("value", list(shades))
     edges = [np.arange(count + 1) - 0.5 for count in reversed(matrix.shape)]
-    ax.pcolormesh(
-        *edges, np.ma.masked_where(~(matrix > 0), matrix), norm=norm, cmap=cmap, linewidth=0
-    )
+    shaded = np.ma.masked_where(~(matrix > 0), matrix)
+    ax.pcolormesh(*edges, shaded, norm=norm, cmap=cmap, linewidth=0)
     ax.set_xlim(-0.5, matrix.shape[1] - 0.5)
     for spine in ax.spines.values():
         spine.set_visible(False)
+    for row, column in np.argwhere(np.isnan(matrix)):
+        _write(ax, (column, row), "?", axes.small(ax), ink(ax))
     cells = np.argwhere(matrix >= np.sort(values)[-_WRITTEN:][0])
     texts = [labels.short(matrix[row, column]).replace(" ", "\n") for row, column in cells]
     widest = max(layout.width_of(text, 1) for text in texts)
     size = min(axes.small(ax), _SURE * axes.width(ax) / matrix.shape[1] / widest)
     if size < _READABLE:
         return
+    fills = cmap(norm(shaded))
     for (row, column), text in zip(cells, texts, strict=True):
-        place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
-        dark = luminance(cmap(norm(matrix[row, column]))) < MIDDLE
-        ax.text(column, row, text, color="white" if dark else "black", **place)
+        dark = luminance(fills[row, column]) < MIDDLE
+        _write(ax, (column, row), text, size, "white" if dark else "black")
+
+
+def _write(ax: Axes, middle: tuple[int, int], text: str, size: float, color: str) -> None:
+    place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
+    ax.text(*middle, text, color=color, **place)

@@ -82,6 +82,7 @@ def plot_gas(
     groups = frames.to_pandas(groups)
     groups = groups[groups.gas_max > 0]
     period = times.period_of(keys, groups)
+    groups = times.over_time("plot_gas", groups, period, "calls")
     title = labels.title("Gas" if keys else "Gas of a call", keys)
     if groups.empty:
         ax = axes.axes(ax)
@@ -115,9 +116,9 @@ def _draw_histogram(ax: Axes, groups: pd.DataFrame, color: str) -> None:
     last = np.ceil(np.log10(gas.max()) * _PER_DECADE)
     edges: Any = 10 ** (np.arange(first, last + 1) / _PER_DECADE)
     heights, *_ = ax.hist(gas, edges, weights=calls, color=color, linewidth=0)
-    ax.set(
-        xscale="log", yscale="log", ylim=(0.7, _HEADROOM * max(heights)), xlim=(None, 2 * GAS_LIMIT)
-    )
+    ax.set(xscale="log", yscale="log", ylim=(0.7, _HEADROOM * max(heights)))
+    low, _ = ax.get_xlim()
+    ax.set_xlim(min(low, GAS_LIMIT / 2), max(2 * GAS_LIMIT, edges[-1]))
     axes.format_powers(ax.xaxis)
     axes.format_powers(ax.yaxis)
     use = groups.limit_use_max.max()
@@ -127,13 +128,15 @@ def _draw_histogram(ax: Axes, groups: pd.DataFrame, color: str) -> None:
 
 
 def _name_limit(ax: Axes, text: str) -> None:
-    """Write beside the top of the line of the limit what it is."""
+    """Write beside the top of the line of the limit what it is, on the side with more room."""
+    low, high = np.log(ax.get_xlim())
+    left = np.log(GAS_LIMIT) > (low + high) / 2
     look: dict[str, Any] = {
-        "xytext": (-4, 0),
+        "xytext": (-4 if left else 4, 0),
         "textcoords": "offset points",
         "fontsize": axes.small(ax),
     }
-    look |= {"ha": "right", "va": "top", "color": ink(ax)}
+    look |= {"ha": "right" if left else "left", "va": "top", "color": ink(ax)}
     ax.annotate(text, (GAS_LIMIT, 1), xycoords=("data", "axes fraction"), **look)
 
 

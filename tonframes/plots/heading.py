@@ -53,8 +53,9 @@ def _give_way(ax: Axes, written: Text) -> None:
         if title.get_transform() == ax.transAxes + axes.titleOffsetTrans != place:
             title.set_transform(place)
 
-    written.add_callback(replace)
-    ax.title.add_callback(replace)
+    right: Text = axes._right_title  # noqa: SLF001 - matplotlib has no public one
+    for place in (written, ax.title, right):
+        place.add_callback(replace)
 
 
 def _above(ax: Axes) -> float:

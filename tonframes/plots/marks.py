@@ -11,7 +11,7 @@ from tonframes.plots.axes import PLAIN, format_amounts, key_size, small, width
 from tonframes.plots.colors import ink
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from matplotlib.axes import Axes
     from numpy.typing import NDArray
@@ -86,6 +86,12 @@ def _bases(parts: Collection[Floats]) -> list[Floats]:
         bases.append(np.where(part < 0, down, up))
         up, down = up + np.maximum(part, 0), down + np.minimum(part, 0)
     return bases
+
+
+def room_of_names(ax: Axes, names: Iterable[str]) -> float:
+    """Return how much room `name_ends` takes to the right of the Axes, in points."""
+    widest = max(layout.width_of(name, key_size(ax)) for name in names)
+    return _FAN + _DASH + _GAP + widest
 
 
 def name_ends(ax: Axes, ends: Mapping[str, float], colors: Mapping[str, str]) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from tonframes.analysis.periods import PERIODS
+from tonframes.errors import warn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +27,9 @@ _LENGTHS: Mapping[str, Any] = {
     "month": pd.DateOffset(months=1),
 }
 
+# matplotlib draws times of the years 1 to 9999, and an axis ends where its last period ends.
+_LAST_YEAR = 9998
+
 # Ticks at years, months, days, hours, minutes and seconds; those where the larger unit starts; and
 # what is written at the end of the axis.
 _FORMATS = ("%Y", "%b", "%d %b", "%H:%M", "%H:%M", "%H:%M:%S")
@@ -38,7 +42,42 @@ def period_of(keys: Sequence[str], groups: pd.DataFrame) -> str | None:
 
     One step alone would be a rectangle as large as the Axes: a single period is drawn as a bar.
     """
-    return keys[0] if len(keys) == 1 and keys[0] in PERIODS and len(groups) != 1 else None
+    if len(keys) != 1 or keys[0] not in PERIODS:
+        return None
+    starts = groups[keys[0]]
+    return keys[0] if len(starts[_drawable(starts)].unique()) > 1 else None
+
+
+def over_time(
+    plot: str, groups: pd.DataFrame, period: str | None, counted: str = "transactions"
+) -> pd.DataFrame:
+    """Return the groups that have a place on an axis of time, and warn how many rows have none.
+
+    Parameters
+    ----------
+    plot
+        Name of the function that the user called, for the warning.
+    groups
+        The groups of all rows.
+    period
+        The column with the start of each period. Without a period, all groups have their place.
+    counted
+        The column with the number of rows of each group, named after what it counts.
+    """
+    if period is None:
+        return groups
+    drawable = _drawable(groups[period])
+    if left_out := int(groups[counted][~drawable].sum()):
+        warn(
+            f"{plot} leaves out {left_out:,} {counted}: their time is null, or outside the years "
+            f"1 to {_LAST_YEAR}"
+        )
+    return groups[drawable]
+
+
+def _drawable(starts: pd.Series[Any]) -> pd.Series[bool]:
+    drawable: pd.Series[bool] = starts.dt.year <= _LAST_YEAR  # false where it is null
+    return drawable
 
 
 def time_intervals(times: pd.Series[Any], period: str) -> tuple[Floats, NDArray[np.int64]]:
@@ -65,12 +104,29 @@ def intervals(
     return edges, np.searchsorted(edges, starts)
 
 
+def means_of_days(heights: Floats, edges: Floats) -> tuple[Floats, Floats]:
+    """Return the mean of each day in UTC over the intervals in it, and the edges of the days.
+
+    The first and the last day may be parts of days.
+
+    Examples
+    --------
+    >>> means, days = means_of_days(np.array([6.0, 0.0, 2.0]), np.array([0.5, 0.75, 1.5, 2.0]))
+    >>> means.tolist(), days.tolist()
+    ([3.0, 1.0], [0.5, 1.0, 2.0])
+    """
+    days = np.unique(np.clip(np.arange(np.floor(edges[0]), edges[-1] + 1), edges[0], edges[-1]))
+    areas = np.concatenate([[0.0], np.cumsum(heights * np.diff(edges))])
+    return np.diff(np.interp(days, edges, areas)) / np.diff(days), days
+
+
 def format_times(ax: Axes) -> None:
     """Write times on the x axis in UTC, regardless of the time zone in matplotlib's settings."""
     from matplotlib import dates  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
     untyped: Any = dates
-    locator = untyped.AutoDateLocator(tz=UTC, minticks=2, maxticks=5)
+    most = {**dict.fromkeys(range(untyped.SECONDLY + 1), 5), untyped.DAILY: 6}  # a tick per week
+    locator = untyped.AutoDateLocator(tz=UTC, minticks=2, maxticks=most)
     ax.xaxis.set_major_locator(locator)
     form = untyped.ConciseDateFormatter(
         locator, tz=UTC, formats=_FORMATS, zero_formats=_STARTS, offset_formats=_OFFSETS
