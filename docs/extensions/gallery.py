@@ -6,6 +6,7 @@ import itertools
 from typing import TYPE_CHECKING
 
 from docutils import nodes
+from sphinx import addnodes
 from sphinx.util.docutils import SphinxDirective
 
 if TYPE_CHECKING:
@@ -53,8 +54,9 @@ def _card(app: Sphinx, page: str, name: str) -> nodes.container:
 def _without_links(text: nodes.paragraph) -> nodes.paragraph:
     """Return a paragraph with its marks, such as code. The whole card is a link already."""
     copy = text.deepcopy()
-    for link in list(copy.findall(nodes.reference)):
-        link.replace_self(link.children)
+    for kind in (nodes.reference, addnodes.pending_xref):
+        for link in list(copy.findall(kind)):
+            link.replace_self(link.children)
     return copy
 
 
