@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tonframes.fetch.resolve import Seqnos
 
 
-def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
+def seqno_at(time: datetime | date | str, *, client: ClientOption = None) -> int:
     """Return the seqno of the first masterchain block at or after a moment.
 
     `range(seqno_at(a), seqno_at(b))` are the masterchain blocks from `a` on and before `b`. For a
@@ -30,7 +30,8 @@ def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
     Parameters
     ----------
     time
-        A datetime with a time zone, or text that pandas reads (in UTC if it names no time zone).
+        A datetime with a time zone, a date (in UTC), or text in the form of ISO 8601 such as
+        `2026-05-28T20:28` (in UTC if it names no time zone).
     client
         As in `fetch_blocks`, except "offline".
 
@@ -113,13 +114,13 @@ def _read(text: str, client: Client | None) -> range:
     return seqnos
 
 
-def resolve_seqno(start: int | str | datetime, client: Client | None) -> int:
+def resolve_seqno(start: int | str | datetime | date, client: Client | None) -> int:
     """Return a masterchain seqno, or that of the first masterchain block at or after a moment."""
     if isinstance(start, str):
         if _is_number(start):
             return int(start)
         start = _moment(start)
-    if isinstance(start, datetime):
+    if isinstance(start, date):  # a datetime is a date
         return seqno_at(start, client="offline" if client is None else client)
     if isinstance(start, bool) or not isinstance(start, int):
         raise TypeError(f"a seqno is an int, or a moment, not {shorten(start)}")

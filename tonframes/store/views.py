@@ -24,7 +24,7 @@ from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
     from os import PathLike
 
     from tonframes.store.files import Footer, HeldFile
@@ -285,7 +285,7 @@ def read_accounts(
     path: str | PathLike[str],
     addresses: Iterable[str] | None = None,
     *,
-    as_of: datetime | str | None = None,
+    as_of: datetime | date | str | None = None,
     columns: Sequence[str] | None = None,
     unproven: bool = False,
 ) -> Accounts:
@@ -298,8 +298,9 @@ def read_accounts(
     addresses
         Accounts in any form, which is also the order of the rows; None is all that are held.
     as_of
-        Read the newest state fetched until this moment: a datetime with a time zone, or text (in
-        UTC if it names no time zone). None is now.
+        Read the newest state fetched until this moment: a datetime with a time zone, a date (its
+        first moment in UTC), or text in the form of ISO 8601 (in UTC if it names no time zone).
+        None is now.
     columns
         Which columns to read, of every table that has them; None is all.
     unproven

@@ -59,12 +59,15 @@ class _Done:
         The accounts that the service does not know.
     claims
         Spans without transactions, by account.
+    open_ended
+        Whether the service may not have the end of some accounts' periods yet.
     """
 
     accounts: Sequence[str]
     lacking: Mapping[str, Step]
     unknown: Sequence[str]
     claims: Spans
+    open_ended: bool
 
 
 _Item = dict[str, pa.Table] | _Done | Exception
@@ -94,6 +97,8 @@ class Histories:
         What did not come, by account.
     unknown
         The accounts that the service does not know.
+    open_ended
+        Whether the service may not have the end of some accounts' periods yet.
     """
 
     def __init__(
@@ -103,6 +108,7 @@ class Histories:
         self.complete: list[str] = []
         self.lacking: dict[str, Step] = {}
         self.unknown: list[str] = []
+        self.open_ended = False
         self._client, self._store, self._service, self._bar = client, store, service, bar
         self._queue: Queue[_Item] = Queue(WAITING)
         self._over = False
@@ -148,7 +154,8 @@ class Histories:
             try:
                 lacking = Batch(self._client, chains, self._put).fetch(accounts)
                 claims = {a: spans for a in accounts if (spans := chains.claims(a))}
-                self._put(_Done(accounts, lacking, chains.unknown, claims))
+                open_ended = any(map(chains.lacks_end, accounts))
+                self._put(_Done(accounts, lacking, chains.unknown, claims, open_ended))
             except _OverError:
                 raise
             except Exception as error:  # noqa: BLE001 - raised in the thread that waits for it
@@ -182,6 +189,7 @@ class Histories:
     def _finish(self, done: _Done) -> None:
         self.lacking |= done.lacking
         self.unknown += done.unknown
+        self.open_ended |= done.open_ended
         self.complete += [account for account in done.accounts if account not in done.lacking]
         for account, spans in done.claims.items():
             self._claims[account] += spans
