@@ -76,7 +76,7 @@ def test_nanoseconds_are_dropped():
 @pytest.mark.parametrize(
     ("moment", "error", "match"),
     [
-        ("soon", ValueError, r"as_of is a date or .*, not 'soon'$"),
+        ("soon", ValueError, r"as_of is a datetime .*, not 'soon'$"),
         ("", ValueError, "not ''$"),
         ("2026-13-01", ValueError, "not '2026-13-01'$"),
         ("9" * 500, ValueError, "…'$"),

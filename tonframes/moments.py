@@ -42,11 +42,11 @@ def parse_moment(moment: datetime | date | str, name: str) -> datetime:
     '2026-05-28T18:28:00+00:00'
     >>> parse_moment("28.05.2026", "as_of")
     Traceback (most recent call last):
-    ValueError: as_of is a date or a datetime with a time zone, or text in the form of ISO 8601 \
+    ValueError: as_of is a datetime with a time zone, a date, or text in the form of ISO 8601 \
 such as 2026-05-28 or 2026-05-28T20:28, not '28.05.2026'
     """
     expected = (
-        f"{name} is a date or a datetime with a time zone, or text in the form of ISO 8601 such "
+        f"{name} is a datetime with a time zone, a date, or text in the form of ISO 8601 such "
         f"as 2026-05-28 or 2026-05-28T20:28, not {shorten(moment)}"
     )
     if not isinstance(moment, date | str):  # a datetime is a date

@@ -225,7 +225,7 @@ def test_prices_of_the_user():
     [
         (datetime(2025, 1, 1), ValueError, "no time zone"),  # noqa: DTZ001 - refused for it
         (pd.Timestamp("2025-01-01"), ValueError, "no time zone"),
-        ("yesterday", ValueError, "at is a date .* not 'yesterday'"),
+        ("yesterday", ValueError, "at is a datetime .* not 'yesterday'"),
         (1_780_000_000_000, ValueError, "unix seconds"),
         (10**30, ValueError, "unix seconds"),
         (1.78e9, TypeError, "at is a datetime"),

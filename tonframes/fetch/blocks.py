@@ -191,6 +191,7 @@ def _committed(
             _commit(store, part, network)
             yield part
     except GeneratorExit:
+        reading.drop(part)
         for part in reading.rest():
             _commit(store, part, network)
         raise
@@ -282,6 +283,11 @@ class _Reading:
                 yield proven
                 part.drop(proven)
         yield from self._part.prove(self._failures)
+
+    def drop(self, given: Proven) -> None:
+        """Forget the part that `parts` has yielded last, if nothing comes after it."""
+        if given.seqnos.start == self._part.seqnos.start:
+            self._part.drop(given)
 
     def rest(self) -> Iterator[Proven]:
         """Yield what is proven by what has come, without another request."""

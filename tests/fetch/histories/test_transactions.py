@@ -25,7 +25,7 @@ import tonframes as tf
 from tonframes.fetch import block
 from tonframes.fetch.histories.batch import ATTEMPTS
 from tonframes.service.scanned import scanned
-from tonframes.store import Period, Store, held_spans, transactions_in
+from tonframes.store import Period, Store, held_spans, merging, transactions_in
 from tonframes.synthetic import Chain
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order, stamped
@@ -245,7 +245,7 @@ def test_a_moment_within_a_second_is_rounded_up(client, truth, accounts):
         (True, None, TypeError, "a moment or a logical time"),
         (-1, None, ValueError, "63 bits"),
         (2**63, None, ValueError, "63 bits"),
-        ("yesterday-ish", None, ValueError, "since is a date or"),
+        ("yesterday-ish", None, ValueError, "since is a datetime"),
         (datetime(2026, 5, 1), None, ValueError, "no time zone"),  # noqa: DTZ001 - the point
         ("2200-01-01", None, ValueError, "from 1970 to 2038"),
     ],
@@ -609,11 +609,16 @@ def test_an_interruption_keeps_what_came(rows, truth, accounts, tmp_path, monkey
             raise KeyboardInterrupt
 
     monkeypatch.setattr(commits.Histories, "_add", interrupted)
+    monkeypatch.setattr(merging, "MANY", 1)  # every commit would merge
+    before = Store._merge_histories
+    merged = []
+    monkeypatch.setattr(Store, "_merge_histories", lambda self: (merged.append(1), before(self)))
     with HistoryService(rows, Troubles(max_limit=50)) as service:
         with tf.Client(service.url) as client, pytest.raises(KeyboardInterrupt):
             tf.fetch_transactions(accounts, client=client, store=tmp_path)
         held = tf.read_transactions(tmp_path)
         assert len(held.transactions) >= 300
+        assert not merged
         monkeypatch.undo()
         with tf.Client(service.url) as client:
             sent = service.rows_sent

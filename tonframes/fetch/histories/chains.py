@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tonframes.fetch.network import LAG
 from tonframes.store import COLUMNS, Span, gaps_of, joined_spans, new_rows, spans_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tonframes.store import Period, Spans
-
-#: Seconds by which a replica of the service may be behind another one, and by which blocks with
-#: nearby logical times may differ in time.
-LAG = 60
 
 
 @dataclass(frozen=True, slots=True)

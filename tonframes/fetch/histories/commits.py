@@ -112,13 +112,18 @@ class Histories:
         self._client, self._store, self._service, self._bar = client, store, service, bar
         self._queue: Queue[_Item] = Queue(WAITING)
         self._over = False
+        self._merging = True
         self._uncommitted: list[Tables] = []
         self._claims: dict[str, list[Span]] = defaultdict(list)
         self._since = time.monotonic()
         self._transactions = 0
 
     def fetch(self, periods: Mapping[str, Period], held: Mapping[str, Sequence[Span]]) -> None:
-        """Fetch the histories; commit what came, whatever happens."""
+        """Fetch the histories; commit what came, whatever happens.
+
+        After Ctrl-C small files are not merged: the store is whole without that, and the next
+        commit does it.
+        """
         crew = Crew()
         waiting = deque(self._client.batches(list(periods))) if periods else deque()
         under_way = 0
@@ -140,6 +145,9 @@ class Histories:
                     self._add(item)
                 if self._rows >= LARGEST or time.monotonic() - self._since >= OLDEST:
                     self._commit()
+        except KeyboardInterrupt:
+            self._merging = False
+            raise
         finally:
             self._over = True
             crew.close()
@@ -221,6 +229,6 @@ class Histories:
             else:
                 # If this is interrupted, it is done once more. What is committed is left out then.
                 rows = concat([_EMPTY, *self._uncommitted])
-                self._store.write_histories(rows, self._claims)
+                self._store.write_histories(rows, self._claims, merge=self._merging)
             self._uncommitted, self._claims = [], defaultdict(list)
         self._since = time.monotonic()

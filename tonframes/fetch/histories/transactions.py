@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from tonframes.addresses import to_raw
 from tonframes.client import UnknownOperationError
 from tonframes.errors import IncompleteError, MissingError, TonframesError, warn
-from tonframes.fetch.histories.chains import LAG, Named, Service
+from tonframes.fetch.histories.chains import Named, Service
 from tonframes.fetch.histories.commits import Histories
-from tonframes.fetch.network import Network, masterchain_info
+from tonframes.fetch.network import LAG, Network, masterchain_info
 from tonframes.fetch.progress import progress as shown
 from tonframes.fetch.resolve import (
     DEFAULT,
