@@ -159,8 +159,9 @@ def fetch_transactions(
             return result(str(period), "account", unknown)
         label = period.held_until(until)
         if period.end < datetime.now(UTC).timestamp() - LAG:
+            why = "is behind" if until else "does not tell the time of its last block"
             warn(
-                f"{service} is behind: it may not have all transactions before "
+                f"{service} {why}: it may not have all transactions before "
                 f"{_moment(period.end)}. The result is {label}; fetch the rest later"
             )
         return result(label, "account" if until > period.start else "spans", unknown)
