@@ -111,6 +111,12 @@ def fetch_blocks(
     An error raised while fetching has the attributes `partial`, a `Blocks` with what was fetched
     or held, and `missing`, the ranges of seqnos that are not.
 
+    Warns
+    -----
+    TonframesWarning
+        The service is behind: it lacks blocks before the second moment, though that is past. The
+        range ends with the last block that it has.
+
     Examples
     --------
     >>> import tonframes as tf

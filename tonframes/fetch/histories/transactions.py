@@ -95,14 +95,14 @@ def fetch_transactions(
     StoreError
         The store is of another network, or cannot be written to.
 
+    An error raised while fetching has the attributes `partial`, the `Transactions` that were
+    fetched or held, and `missing`, pairs of an account and the `Period` that lacks something.
+
     Warns
     -----
     TonframesWarning
         The service is behind: it does not have all blocks before `until`, though that is past. The
         warning says until when the history is held.
-
-    An error raised while fetching has the attributes `partial`, the `Transactions` that were
-    fetched or held, and `missing`, pairs of an account and the `Period` that lacks something.
 
     Examples
     --------
