@@ -41,7 +41,11 @@ class Store(RangeWriter):
                 self._append(name, tables[name])
 
     def write_histories(
-        self, tables: Mapping[str, pa.Table], claims: Mapping[str, Sequence[Span]]
+        self,
+        tables: Mapping[str, pa.Table],
+        claims: Mapping[str, Sequence[Span]],
+        *,
+        merge: bool = True,
     ) -> None:
         """Commit transactions of accounts, and what they prove. What is held is left out.
 
@@ -51,6 +55,8 @@ class Store(RangeWriter):
             transactions, messages and the address book, with rows in any order.
         claims
             Spans without transactions, by account.
+        merge
+            Whether to merge small files afterwards if there are many.
         """
         with self._writing():
             self._append("address_book", tables["address_book"])
@@ -58,7 +64,8 @@ class Store(RangeWriter):
             if len(fresh["histories"]):
                 fetched = pc.max(tables["address_book"]["fetched_at"]).as_py()
                 self._write_commit(fresh, _name_of(fresh, fetched or datetime.now(UTC)))
-                self._merge_histories()
+                if merge:
+                    self._merge_histories()
 
     def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
         """Write the files of a commit of histories, that of the transactions last."""
