@@ -127,6 +127,19 @@ def test_times_before_those_of_excel_are_text(tmp_path):
     assert written(tmp_path, [date(1900, 2, 28)]) == ["1900-02-28"]
     [kept] = written(tmp_path, [date(2026, 5, 28)])
     assert kept.date() == date(2026, 5, 28)
+    moments = pd.to_datetime(["1890-01-01", "2026-05-28"])
+    assert written(tmp_path, moments) == ["1890-01-01T00:00:00", datetime(2026, 5, 28)]  # noqa: DTZ001
+
+
+def test_periods_are_text(tmp_path):
+    months = pd.period_range("2026-01", periods=2, freq="M")
+    assert written(tmp_path, months) == ["2026-01", "2026-02"]
+    file = write(tmp_path, pd.DataFrame({"cost": [1, 2]}, index=months.rename("month")))
+    assert [cell.value for cell in column(file, "month")] == ["2026-01", "2026-02"]
+
+
+def test_integers_beyond_64_bits_are_text(tmp_path):
+    assert written(tmp_path, [2**64, None, 5], object) == [str(2**64), None, "5"]
 
 
 def test_unknown_values_are_empty(tmp_path):
@@ -360,6 +373,18 @@ def test_an_index_with_a_name_is_written(tmp_path):
 # ── what does not fit ────────────────────────────────────────────────────────────────────────────
 
 ONE = pd.DataFrame({"a": [1]})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame([[1, 2]], columns=[1, "1"]),
+        pd.DataFrame({"a": [1]}).set_index("a", drop=False),
+    ],
+)
+def test_columns_of_one_name_are_refused(frame, tmp_path):
+    with pytest.raises(ValueError, match="two columns that are named"):
+        write(tmp_path, frame)
 
 
 @pytest.mark.parametrize(

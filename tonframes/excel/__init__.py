@@ -204,18 +204,32 @@ def _columns(name: str, frame: Any) -> tuple[dict[str, list[Any]], Dtypes]:
             f"{shorten(name)} is of the type {type(frame).__name__}"
         )
     if isinstance(frame, pd.DataFrame):
-        named = any(level is not None for level in frame.index.names)
-        kept = frame.reset_index() if named else frame
+        kept = _with_index(name, frame)
         dtypes = {str(key): dtype for key, dtype in nw.from_native(kept).schema.items()}
         return {str(key): _of_pandas(kept[key]) for key in kept.columns}, dtypes
     table = rows.to_arrow()
     return {key: table[key].to_pylist() for key in table.column_names}, dict(rows.schema)
 
 
+def _with_index(sheet: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with its index as columns, if it has a name."""
+    index = [level for level in frame.index.names if level is not None]
+    names = [str(name) for name in (*index, *frame.columns)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(
+            f"the frame of sheet {shorten(sheet)} has two columns that are named "
+            f"{shorten(twice[0])}, with its index: rename one of them"
+        )
+    return frame.reset_index() if index else frame
+
+
 def _of_pandas(column: pd.Series[Any]) -> list[Any]:
+    if isinstance(column.dtype, pd.PeriodDtype):  # Arrow has numbers for them
+        return list(column.astype("str"))
     try:
         values: list[Any] = pa.Array.from_pandas(column).to_pylist()
-    except (pa.ArrowException, UnicodeEncodeError):  # mixed types; half a surrogate pair
+    # Mixed types; half a surrogate pair; integers and moments that Arrow or Python cannot hold.
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError):
         return list(column.to_list())
     return values
 
@@ -229,10 +243,11 @@ def _cells(sheet: str, name: str, values: list[Any], declared: Column | None) ->
     there = [value for value in plain if value is not None]
     notes = []
     form = None
-    if there and all(isinstance(value, dt.datetime) for value in there):
+    # Moments before 1900 are text.
+    if any(isinstance(value, dt.datetime) for value in there):
         form = "yyyy-mm-dd hh:mm:ss"
         notes += ["UTC"] if any(getattr(value, "tzinfo", None) for value in values) else []
-    elif there and all(isinstance(value, dt.date) for value in there):
+    elif any(isinstance(value, dt.date) for value in there):
         form = "yyyy-mm-dd"
     elif any(isinstance(value, Decimal) and _digits(value) > DIGITS for value in there):
         notes.append(f"Text, as Excel rounds numbers to {DIGITS} digits.")
