@@ -176,6 +176,14 @@ def test_groups_of_periods_alone_are_in_the_order_of_time(chain, engine, tmp_pat
     assert mixed["cost"].is_monotonic_decreasing
 
 
+@pytest.mark.parametrize("engine", MOST_ENGINES)
+def test_nothing_to_group_makes_no_row(chain, engine, tmp_path):
+    frames = [frame_of(engine, pa.Table.from_pandas(table)[:0], tmp_path) for table in chain]
+    for name in ("fee_summary", "gas_summary", "failure_summary", "activity"):
+        assert collected(engine, OWN[name](*frames, by=())).num_rows == 0
+    assert collected(engine, tf.flows(frames[1], by=())).num_rows == 0
+
+
 def test_an_unknown_name_is_answered_in_one_line(chain):
     with pytest.raises(ValueError, match=r"by 'Day': .* Did you mean 'day'\?"):
         take_grouped("a helper", *chain, [], "Day")

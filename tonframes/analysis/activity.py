@@ -95,8 +95,8 @@ def activity(
         Columns to group by: columns of transactions (mc_block_seqno, block_workchain and
         block_shard, account, …); columns of messages (source, …), which means of the message that
         started the transaction; "operation", as `with_operation` gives it; or "hour", "day", "week"
-        (from Monday) and "month", in UTC. An empty list makes one group. External messages have no
-        opcode: "opcode" is null.
+        (from Monday) and "month", in UTC. An empty list makes one group, and no row if there is
+        nothing to group. External messages have no opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
     prices, currency
@@ -264,7 +264,7 @@ def flows(
         Columns of messages to group by (source, destination, opcode, trace_id, …); "operation", as
         `with_operation` gives it; or "hour", "day", "week" (from Monday) and "month", in UTC, of
         the time when they were sent. Columns of the transaction at one end of a message cannot be
-        used. An empty list makes one group.
+        used. An empty list makes one group, and no row if there is nothing to group.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
     prices, currency

@@ -303,7 +303,8 @@ def failure_summary(
         transactions (account, account_state_code_hash_before, …); columns of messages (source, …),
         which means of the message that started the transaction; "operation", as `with_operation`
         gives it; or "hour", "day", "week" (from Monday) and "month", in UTC. An empty list makes
-        one group. External messages have no opcode: "opcode" is null.
+        one group, and no row if there is nothing to group. External messages have no opcode:
+        "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
     prices, currency

@@ -212,8 +212,8 @@ def fee_summary(
         Columns to group by: columns of transactions (account, descr, compute_exit_code, trace_id,
         account_state_code_hash_before, …); columns of messages (source, …), which means of the
         message that started the transaction; "operation", as `with_operation` gives it; or "hour",
-        "day", "week" (from Monday) and "month", in UTC. An empty list makes one group. External
-        messages have no opcode: "opcode" is null.
+        "day", "week" (from Monday) and "month", in UTC. An empty list makes one group, and no row
+        if there is nothing to group. External messages have no opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
     prices, currency
