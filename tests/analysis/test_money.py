@@ -220,13 +220,11 @@ def test_other_arguments_are_refused():
 
 
 def test_missing_prices_and_gaps_are_told_and_filled_from_before():
-    with pytest.warns(
-        tf.TonframesWarning, match="of 3 prices, 1 are missing, the first 2026-03-02"
-    ):
+    with pytest.warns(tf.TonframesWarning, match="of 3 prices, 1 is missing, the first 2026-03-02"):
         found = tf.with_price(amounts(0, 1, 2), daily(2.0, None, 4.0))
     assert found.cost_usd.to_list() == [2.0, 2.0, 4.0]
     prices = daily(*np.arange(1.0, 10)).drop([FIRST + pd.Timedelta(3, "D")])
-    says = r"1 are followed by a gap longer than the usual step of 1 days, the first 2026-03-03"
+    says = r"1 is followed by a gap longer than the usual step of 1 day, the first 2026-03-03"
     with pytest.warns(tf.TonframesWarning, match=says):
         found = tf.with_price(amounts(2, 3, 4), prices)
     assert found.cost_usd.to_list() == [3.0, 3.0, 5.0]
@@ -251,7 +249,7 @@ def test_rows_outside_the_prices_are_told_of_frames_in_memory(engine, tmp_path, 
     tf.with_price(frame_of(engine, table, tmp_path), prices)
     told = [str(w.message) for w in recwarn if w.category is tf.TonframesWarning]
     assert len(told) == (0 if engine in LAZY else 1), told
-    assert all("2 rows are more than 1 days" in text for text in told)
+    assert all("2 rows are more than 1 day," in text for text in told)
 
 
 # ── sums ─────────────────────────────────────────────────────────────────────────────────────────
@@ -312,9 +310,8 @@ def test_sums_of_many_rows_are_as_exact_as_one_amount():
     rows = 10**5
     blocks = tf.read_blocks(tf.sample())
     one = blocks.transactions.iloc[:1]
-    many = one.loc[one.index.repeat(rows)].assign(
-        total_fees=10**9 // 3, hash=[str(number) for number in range(rows)]
-    )
+    hashes = [f"{row:044}" for row in range(rows)]
+    many = one.loc[one.index.repeat(rows)].assign(total_fees=10**9 // 3, hash=hashes)
     price = 0.1
     prices = pd.Series([price], index=pd.to_datetime([0], unit="s"))
     found = tf.activity(many, by=(), prices=prices).total_fees_usd[0]

@@ -164,12 +164,12 @@ def _seconds(moments: Any) -> Any:
 def _tell_gaps(helper: str, prices: pd.Series[float], steps: Any, step: float | None) -> None:
     told = []
     if absent := prices.index[prices.isna()].tolist():
-        told.append(f"{len(absent)} are missing, the first {_shown(absent[0])}")
+        told.append(f"{len(absent)} {_are(absent)} missing, the first {_shown(absent[0])}")
     gaps = [] if step is None else np.flatnonzero(steps > LONG * step).tolist()
     if gaps:
         told.append(
-            f"{len(gaps)} are followed by a gap longer than the usual step of {_length(step)}, the "
-            f"first {_shown(prices.index[gaps[0]])}"
+            f"{len(gaps)} {_are(gaps)} followed by a gap longer than the usual step of "
+            f"{_length(step)}, the first {_shown(prices.index[gaps[0]])}"
         )
     if told:
         warn(
@@ -179,7 +179,13 @@ def _tell_gaps(helper: str, prices: pd.Series[float], steps: Any, step: float | 
 
 def _length(seconds: float | None) -> str:
     days, rest = divmod(seconds or 0, 86_400)
-    return f"{days:g} days" if days and not rest else f"{seconds:g} s"
+    if not days or rest:
+        return f"{seconds:g} s"
+    return "1 day" if days == 1 else f"{days:g} days"
+
+
+def _are(found: Sequence[Any]) -> str:
+    return "is" if len(found) == 1 else "are"
 
 
 def _shown(moment: Any) -> str:
