@@ -1,8 +1,9 @@
 """Files of transactions that are gone while files that were written together with them are there.
 
 Of files that are written together, that of the transactions gets its name last. A process that is
-killed before leaves the others, and also the temporary file of the transactions. So others without
-this one show that a file of transactions was removed.
+killed before leaves the others, and also the temporary file of the transactions. So if both the
+file of the transactions and its temporary file are gone, it was removed. The name of a temporary
+file does not begin with a dot, because many copies are made without such names.
 """
 
 from __future__ import annotations
