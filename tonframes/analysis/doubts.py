@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tonframes.analysis import intake
 from tonframes.analysis.expressions import one_if
@@ -44,7 +45,7 @@ def tell_repeated(helper: str, given: object, transactions: Frame) -> None:
     if not in_doubt(given):
         return
     hashes = transactions.select("hash").collect()["hash"]
-    if _starts_differ(hashes.to_arrow()):
+    if _starts_differ(hashes):
         return
     if repeated := len(hashes) - hashes.n_unique():
         warn(
@@ -55,9 +56,9 @@ def tell_repeated(helper: str, given: object, transactions: Frame) -> None:
         )
 
 
-def _starts_differ(hashes: Any) -> bool:
+def _starts_differ(hashes: nw.Series[Any]) -> bool:
     """Return whether all hashes differ in their first characters, which is quick to find out."""
-    texts = pa.chunked_array(hashes).cast(pa.large_string()).combine_chunks()
+    texts = _texts(hashes)
     if texts.null_count or not len(texts):
         return False
     _, ends, data = texts.buffers()
@@ -67,6 +68,10 @@ def _starts_differ(hashes: Any) -> bool:
     characters = np.frombuffer(data, "uint8", len(texts) * _HASH, int(places[0]))
     starts = characters.reshape(-1, _HASH)[:, :_START].copy().view("int64").ravel()
     return bool(pd.Index(starts).is_unique)
+
+
+def _texts(column: nw.Series[Any]) -> Any:
+    return pa.chunked_array(column.to_arrow()).cast(pa.large_string()).combine_chunks()
 
 
 def tell_friendly(helper: str, rows: object, column: str) -> None:
@@ -106,8 +111,9 @@ def tell_unstarted(helper: str, given: object, transactions: Frame, incoming: Fr
     if not in_doubt(given) or "descr" not in transactions.collect_schema().names():
         return
     rows = transactions.filter(nw.col("descr") != TICKS).select("hash").collect()
-    started = incoming.select("tx_hash").collect()["tx_hash"].cast(nw.String)
-    if missing := int((~rows["hash"].cast(nw.String).is_in(started)).sum()):
+    started = _texts(incoming.select("tx_hash").collect()["tx_hash"])
+    found = pc.is_in(_texts(rows["hash"]), value_set=started)
+    if missing := len(rows) - found.true_count:
         warn(
             f"{helper}: the in-messages of {missing} of {len(rows)} transactions are missing in "
             "the frame of messages, and what depends on them is null. Pass the messages of all "
