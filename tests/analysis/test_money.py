@@ -64,6 +64,16 @@ def test_the_price_of_the_moment_is_found_on_every_engine(engine, tmp_path):
 
 
 @pytest.mark.parametrize("engine", [*MOST_ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.filterwarnings("ignore::tonframes.TonframesWarning")
+def test_no_price_is_in_force_after_the_year_9999(engine, tmp_path):
+    last = 253_402_300_799
+    table = pa.table({"cost": [1, 2, 3, 4], "now": [last, last + 1, 2**53 + 1, 2**63 - 1]})
+    found = tf.with_price(frame_of(engine, table, tmp_path), daily(2.0, 3.0))
+    found = collected(engine, found).sort_by("cost")
+    assert found["cost_usd"].to_pylist() == [1 / 10**9 * 3, None, None, None]
+
+
+@pytest.mark.parametrize("engine", [*MOST_ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
 @pytest.mark.parametrize("kind", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()])
 def test_times_are_moments_or_dates_as_well(engine, kind, tmp_path):
     days = pa.array([START * 10**6, (START + DAY) * 10**6, None], pa.int64())
@@ -250,6 +260,18 @@ def test_rows_outside_the_prices_are_told_of_frames_in_memory(engine, tmp_path, 
     told = [str(w.message) for w in recwarn if w.category is tf.TonframesWarning]
     assert len(told) == (0 if engine in LAZY else 1), told
     assert all("2 rows are more than 1 day," in text for text in told)
+
+
+@pytest.mark.parametrize("engine", ["pandas", "polars", "pyarrow"])
+def test_summaries_have_no_price_for_a_time_beyond_2_to_the_53(engine, tmp_path):
+    transactions = tf.read_blocks(tf.sample()).transactions
+    far = transactions.assign(now=pd.array([2**53 + 1] * len(transactions), "Int64"))
+    far = frame_of(engine, pa.Table.from_pandas(far, preserve_index=False), tmp_path)
+    with pytest.warns(tf.TonframesWarning) as caught:
+        found = collected(engine, tf.gas_summary(far, by=(), prices=daily(2.0, 3.0)))
+    assert found["gas_fees_usd"].to_pylist() == [None]
+    (told,) = [str(one.message) for one in caught]
+    assert told.startswith("gas_summary: 3000 rows are after the year 9999: their amounts in USD")
 
 
 # ── sums ─────────────────────────────────────────────────────────────────────────────────────────

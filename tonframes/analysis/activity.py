@@ -198,7 +198,9 @@ def _with_traffic(rows: Frame, messages: Frame) -> Frame:
     return engines.by_row(
         rows,
         lambda frame: unmatched(
-            frame.with_columns(nw.col(*_TRAFFIC, *_VALUE).fill_null(0)), "messages_out"
+            frame.with_columns(nw.col(*_TRAFFIC, *_VALUE).fill_null(0)),
+            "messages_out",
+            "messages_in",
         ),
     )
 

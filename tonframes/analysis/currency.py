@@ -16,6 +16,7 @@ import pandas as pd
 from tonframes.analysis import engines
 from tonframes.analysis.expressions import as_float
 from tonframes.errors import shorten, warn
+from tonframes.wire.codec import LAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -200,14 +201,14 @@ def with_price_at(
 ) -> Frame:
     """Add `PRICE`, the price in force at a unix second; without a currency, add nothing.
 
-    If the rows are in memory, warn of those that are before the first price or too long after the
-    last one. To find them in a lazy frame would compute it.
+    After the year 9999 there is no price. If the rows are in memory, warn of those then, before the
+    first price, or too long after the last one. To find them in a lazy frame would compute it.
     """
     if currency is None:
         return rows
     if in_memory:
         _tell_outside(rows, currency, seconds, helper)
-    return engines.look_up(rows, seconds, currency.starts, currency.prices, PRICE)
+    return engines.look_up(rows, seconds, currency.starts, currency.prices, PRICE, end=LAST + 1)
 
 
 def _tell_outside(rows: Frame, currency: Currency, seconds: str, helper: str) -> None:
@@ -218,7 +219,13 @@ def _tell_outside(rows: Frame, currency: Currency, seconds: str, helper: str) ->
             f"{helper}: {early} rows are before the first price, of {_moment(first)}: their "
             f"amounts in {currency.name} are null"
         )
-    if step is not None and (late := int((found > last + step).sum())):
+    if never := int((found > LAST).sum()):
+        warn(
+            f"{helper}: {never} rows are after the year 9999: their amounts in {currency.name} are "
+            "null"
+        )
+    # pyarrow compares integers beyond 2^53 with integers only.
+    if step is not None and (late := int((found > last + math.floor(step)).sum()) - never):
         warn(
             f"{helper}: {late} rows are more than {_length(step)}, the usual step "
             f"between prices, after the last price, of {_moment(last)}, which is used for them"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
-from tonframes.analysis.doubts import tell_repeated
+from tonframes.analysis.doubts import tell_repeated, tell_unstarted
 from tonframes.analysis.operations import OPERATION, read_of, to_messages, to_transactions
 from tonframes.analysis.periods import PERIODS, with_period
 from tonframes.analysis.sums import ALL
@@ -100,13 +100,17 @@ def take_grouped(
             f"messages= for {OPERATION} and columns of messages; {', '.join(PERIODS)} are computed "
             f"from now{near}"
         )
-    needs = [*needs, "hash", *["now"] * bool(periods), *["descr"] * (OPERATION in others)]
+    typed = OPERATION in others or (bool(others) and "descr" in ours)
+    needs = [*needs, "hash", *["now"] * bool(periods), *["descr"] * typed]
     rows = intake.take(transactions, helper, TRANSACTIONS, needs, also=own)
     tell_repeated(helper, transactions, rows)
     if others:
         theirs = intake.columns_of(messages, helper, MESSAGES)
         refuse_unknown(helper, others, theirs, [*ours, *theirs])
-        rows = _with_in_message(rows, helper, messages, others)
+        incoming = _in_messages(helper, messages, others)
+        intake.same_engine(helper, rows, incoming)
+        tell_unstarted(helper, transactions, rows, incoming)
+        rows = _with_in_message(rows, incoming, others)
     for period in periods:
         rows = with_period(rows, period, "now")
     return rows, keys
@@ -164,14 +168,17 @@ def refuse_unknown(
         )
 
 
-def _with_in_message(rows: Frame, helper: str, messages: object, names: list[str]) -> Frame:
+def _in_messages(helper: str, messages: object, names: list[str]) -> Frame:
+    """Return columns of in-messages: one row for each transaction, however often it is there."""
     incoming = messages_with(
         messages, helper, names, ["tx_hash", "direction", *["source"] * ("opcode" in names)]
     ).filter(nw.col("direction") == "in")
-    intake.same_engine(helper, rows, incoming)
     if "opcode" in names:
         incoming = engines.by_row(incoming, _with_internal_opcode)
-    incoming = incoming.select("tx_hash", *names)
+    return incoming.select("tx_hash", *names).unique("tx_hash")
+
+
+def _with_in_message(rows: Frame, incoming: Frame, names: list[str]) -> Frame:
     rows = rows.join(incoming, left_on="hash", right_on="tx_hash", how="left")
     if OPERATION not in names:
         return rows
