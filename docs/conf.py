@@ -25,6 +25,7 @@ extensions = [
     "names",
     "columns",
     "gallery",
+    "outputs",
 ]
 root_doc = "index"
 exclude_patterns = ["**/.ipynb_checkpoints"]

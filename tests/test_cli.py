@@ -479,3 +479,13 @@ def test_a_second_ctrl_c_while_python_ends_leaves_no_traceback(tmp_path):  # F39
         _, said = process.communicate(timeout=20)
     assert said == ""
     assert process.returncode == -signal.SIGINT
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell closes the stream")
+def test_a_closed_standard_output_is_no_error():
+    command = [sys.executable, "-m", "tonframes", "describe", "transactions"]
+    closed = subprocess.run(
+        ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *command], stderr=subprocess.PIPE, check=False
+    )
+    assert closed.stderr == b""
+    assert closed.returncode == 0

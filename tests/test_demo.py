@@ -32,6 +32,10 @@ def test_the_demo_does_the_main_job(tmp_path, capsys):
         "7. A picture",
     ):
         assert step in out
+    fees = out.partition("4. Fees, in nanoton")[2].partition("5. ")[0]
+    assert re.search(r"^cost +\d+$", fees, re.MULTILINE)
+    assert "transactions" not in fees  # a count has no unit
+    assert "share" not in fees
     lines = re.search(r"Next, in Python:\n\n(.*)\n(.*)\n", out)
     scope: dict = {}
     exec(lines[1].strip(), scope)  # noqa: S102

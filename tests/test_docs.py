@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import re
 import shlex
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -76,6 +77,22 @@ def test_docstrings_get_the_types_of_annotations():
         inspect.getdoc(tf.to_ton).splitlines(), docstrings._types(tf.to_ton)
     )
     assert "columns : Sequence[str] or None" in [line.strip() for line in lines]
+
+
+def test_pages_show_no_folder_of_the_machine_and_no_age():
+    outputs = module(ROOT / "docs" / "extensions" / "outputs.py")
+    tested = doctest.testmod(outputs)
+    assert (tested.attempted, tested.failed) == (1, 0)
+    for shown in (tf.read_blocks(tf.sample()), tf.read_accounts(tf.sample())):
+        for text in (repr(shown), shown._repr_html_()):
+            assert str(ROOT) in text
+            assert " ago" in text
+            clean = outputs.lasting(text)
+            assert "…/sample" in clean
+            assert str(ROOT) not in clean
+            assert " ago" not in clean
+    folder = Path(tempfile.gettempdir())
+    assert outputs.lasting(f"from {folder / 'tmpab_1c' / 'blocks'}") == "from …/blocks"
 
 
 def test_broken_links_between_the_pages_of_a_site_are_found(tmp_path):

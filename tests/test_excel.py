@@ -127,6 +127,19 @@ def test_times_before_those_of_excel_are_text(tmp_path):
     assert written(tmp_path, [date(1900, 2, 28)]) == ["1900-02-28"]
     [kept] = written(tmp_path, [date(2026, 5, 28)])
     assert kept.date() == date(2026, 5, 28)
+    moments = pd.to_datetime(["1890-01-01", "2026-05-28"])
+    assert written(tmp_path, moments) == ["1890-01-01T00:00:00", datetime(2026, 5, 28)]  # noqa: DTZ001
+
+
+def test_periods_are_text(tmp_path):
+    months = pd.period_range("2026-01", periods=2, freq="M")
+    assert written(tmp_path, months) == ["2026-01", "2026-02"]
+    file = write(tmp_path, pd.DataFrame({"cost": [1, 2]}, index=months.rename("month")))
+    assert [cell.value for cell in column(file, "month")] == ["2026-01", "2026-02"]
+
+
+def test_integers_beyond_64_bits_are_text(tmp_path):
+    assert written(tmp_path, [2**64, None, 5], object) == [str(2**64), None, "5"]
 
 
 def test_unknown_values_are_empty(tmp_path):
@@ -216,9 +229,60 @@ def test_headers_have_the_unit_and_the_meaning(tmp_path):
     assert comments(file, "messages")["block_time"].startswith("UTC\n")
 
 
-def test_amounts_in_ton_are_not_said_to_be_nanoton(tmp_path):
-    costs = tf.to_ton(tf.fee_summary(BLOCKS))
-    assert "cost" not in comments(write(tmp_path, costs))
+def meanings(name):
+    return tf.describe(name).set_index("column").meaning
+
+
+def test_amounts_in_ton_are_said_to_be_in_ton(tmp_path):
+    said = comments(write(tmp_path, tf.to_ton(tf.fee_summary(BLOCKS, by="operation"))))
+    assert said["cost"] == f"Unit: TON\n{meanings('fee_summary')['cost']}"
+    assert said["residual"].startswith("Unit: TON\n")  # although all of them are 0
+    assert said["transactions"] == "Number of transactions."
+
+
+def test_whole_floats_may_be_nanoton_or_ton(tmp_path):
+    costs = tf.fee_summary(BLOCKS, by="operation")
+    for name in costs.columns[2:-1]:
+        costs[name] = costs[name].astype("float64")
+    assert comments(write(tmp_path, costs))["cost"] == meanings("fee_summary")["cost"]
+
+
+def test_the_columns_say_which_result_it_is_and_not_the_name_of_the_sheet(tmp_path):
+    sheets = {
+        "failures": tf.failure_summary(BLOCKS),
+        "transactions": tf.fee_summary(BLOCKS),
+        "fee_summary": tf.gas_summary(BLOCKS, by="operation"),
+    }
+    file = write(tmp_path, sheets)
+    for name, result in zip(sheets, ["failure_summary", "fee_summary", "gas_summary"], strict=True):
+        for column, text in comments(file, name).items():
+            assert text.endswith(meanings(result)[column])
+
+
+def test_a_column_of_its_own_name_is_no_amount_in_a_currency(tmp_path):
+    said = comments(write(tmp_path, tf.failure_summary(BLOCKS)))
+    assert said["stuck_unknown"] == meanings("failure_summary")["stuck_unknown"]
+    costs = tf.fee_summary(BLOCKS, by="operation").assign(cost_mean=0.5, cost_rank=1)
+    assert not {"cost_mean", "cost_rank"} & set(comments(write(tmp_path, costs)))
+
+
+def test_part_of_a_result_says_what_all_results_say(tmp_path):
+    part = tf.failure_summary(BLOCKS)[["phase", "failures", "cost"]]
+    said = comments(write(tmp_path, part))
+    assert said["cost"] == "Unit: nanoton"  # `failures` means another cost
+    assert "failures" not in said  # those of a trace are others
+    assert said["phase"] == meanings("failures")["phase"]
+    part = BLOCKS.transactions[["total_fees"]].head()
+    assert comments(write(tmp_path, part))["total_fees"] == "Unit: nanoton"
+    named = comments(write(tmp_path, {"transactions": part}))
+    assert named["total_fees"] == f"Unit: nanoton\n{meanings('transactions')['total_fees']}"
+
+
+def test_a_column_of_another_dtype_is_another_column(tmp_path):
+    costs = tf.fee_summary(BLOCKS, by="operation").assign(cost="much")
+    said = comments(write(tmp_path, costs))
+    assert "cost" not in said
+    assert "gas" in said
 
 
 def test_amounts_in_a_currency_say_which(tmp_path):
@@ -234,6 +298,58 @@ def test_amounts_in_a_currency_say_which(tmp_path):
 def test_every_declared_column_has_a_comment(table, tmp_path):
     rows = schema.TABLES[table].schema.empty_table()
     assert set(comments(write(tmp_path, {table: rows}))) == set(rows.column_names)
+
+
+# ── formats ──────────────────────────────────────────────────────────────────────────────────────
+
+
+def formats(tmp_path, frame):
+    page = sheet(write(tmp_path, frame))
+    rows = page.iter_rows(min_row=2)
+    return {page.cell(1, c.column).value: c.number_format for row in rows for c in row if c.value}
+
+
+def test_numbers_have_the_format_of_what_they_count(tmp_path):
+    prices = pd.Series([3.0], index=pd.to_datetime(["2026-01-01"]))  # made up
+    costs = formats(tmp_path, tf.fee_summary(BLOCKS, prices=prices))
+    assert (costs["transactions"], costs["cost"]) == ("#,##0", "#,##0")
+    assert costs["share"] == "0.00%"
+    assert re.fullmatch(r"#,##0\.0{2,9}", costs["cost_usd"])
+    in_ton = formats(tmp_path, tf.to_ton(tf.fee_summary(BLOCKS)))
+    assert in_ton["cost"] == "#,##0.000000000"  # a nanoton is seen
+    failed = formats(tmp_path, tf.failures(BLOCKS))
+    assert (failed["lt"], failed["now"], failed["code"]) == ("0", "0", "0")
+    rates = formats(tmp_path, tf.failure_summary(BLOCKS, by="operation"))
+    assert (rates["rate"], rates["call_rate"], rates["failures"]) == ("0.00%", "0.00%", "#,##0")
+
+
+@pytest.mark.parametrize(
+    ("values", "form"),
+    [
+        ([1500.0, None], "#,##0.00"),
+        ([0.0, 0.25], "#,##0.000"),
+        ([float("inf"), 1e-9], "General"),
+        ([1000, None], "#,##0"),
+        ([Decimal("1E+40"), None], "#,##0"),
+    ],
+)
+def test_floats_have_decimals_for_the_smallest(values, form, tmp_path):
+    frame = pd.DataFrame({"key": 1, "a": pd.Series(values, dtype=object)})
+    page = sheet(write(tmp_path, frame))
+    [found] = {page.cell(row, 2).number_format for row in (2, 3) if page.cell(row, 2).value}
+    assert found == form
+
+
+def test_columns_are_as_wide_as_what_is_shown(tmp_path):
+    late = [1] * 200 + [123_456_789_012]  # its width counts although it comes late
+    page = sheet(write(tmp_path, pd.DataFrame({"balance": late})))
+    assert page.column_dimensions["A"].width >= len("123,456,789,012")
+
+
+def test_each_header_has_a_filter(tmp_path):
+    file = write(tmp_path, pd.DataFrame({"a": [1, 2], "b": [3, 4]}))
+    assert sheet(file).auto_filter.ref == "A1:B3"
+    write(tmp_path, pd.DataFrame())
 
 
 # ── frames of all engines ────────────────────────────────────────────────────────────────────────
@@ -257,6 +373,18 @@ def test_an_index_with_a_name_is_written(tmp_path):
 # ── what does not fit ────────────────────────────────────────────────────────────────────────────
 
 ONE = pd.DataFrame({"a": [1]})
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pd.DataFrame([[1, 2]], columns=[1, "1"]),
+        pd.DataFrame({"a": [1]}).set_index("a", drop=False),
+    ],
+)
+def test_columns_of_one_name_are_refused(frame, tmp_path):
+    with pytest.raises(ValueError, match="two columns that are named"):
+        write(tmp_path, frame)
 
 
 @pytest.mark.parametrize(
@@ -298,6 +426,13 @@ def test_what_is_no_frame_is_refused(other, tmp_path):
 def test_no_frames_are_refused(tmp_path):
     with pytest.raises(ValueError, match="at least one frame"):
         write(tmp_path, {})
+
+
+@pytest.mark.parametrize("name", ["a.xls", "a", "a.xlsx.csv"])
+def test_a_file_of_another_format_is_refused(name, tmp_path):
+    with pytest.raises(ValueError, match=rf"ends in \.xlsx, not '{name}'"):
+        tf.write_excel(tmp_path / name, ONE)
+    assert list(tmp_path.iterdir()) == []
 
 
 # ── the file ─────────────────────────────────────────────────────────────────────────────────────

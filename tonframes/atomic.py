@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from pathlib import Path
 
-#: Names of files that are being written, and the names that these will get. They begin with a dot:
-#: data sets ignore them.
-TEMPORARY = re.compile(r"\.(.+)\.[0-9]+\.[0-9a-f]{8}\.tmp")
+#: Names of files that are being written, and the names that these will get. Data sets ignore names
+#: that begin with `_` or a dot. Many copies are made without names that begin with a dot, so only
+#: older versions wrote these.
+TEMPORARY = re.compile(r"[_.](.+)\.[0-9]+\.[0-9a-f]{8}\.tmp")
 
 
 def temporary(file: Path) -> Path:
     """Return a new temporary name in the folder of a file."""
-    return file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
+    return file.with_name(f"_{file.name}.{os.getpid()}.{secrets.token_hex(4)}.tmp")
 
 
 @contextmanager

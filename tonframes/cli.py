@@ -60,7 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         logging.basicConfig(stream=sys.stderr, format="%(message)s")
         logging.getLogger("tonframes").setLevel(logging.INFO)
         options.run(options)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it is closed in `tonframes … >&-`
+            sys.stdout.flush()
     except BrokenPipeError:
         # Python flushes stdout again at exit. Without this line that would fail once more.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

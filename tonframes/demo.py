@@ -73,7 +73,8 @@ def demo(store: str | PathLike[str]) -> Path:
     show("blocks.messages", blocks.messages[columns].head())
     show("accounts.accounts", accounts.accounts[["address", "status", "balance"]].head())
     fees = fee_summary(blocks)
-    show("4. Fees, in nanoton: fee_summary", fees.T.set_axis(["nanoton"], axis=1))
+    amounts = fees.drop(columns=["transactions", "share"]).T.set_axis(["nanoton"], axis=1)
+    show("4. Fees, in nanoton: fee_summary", amounts)
     columns = ["operation", "calls", "gas_used", "gas_median", "gas_max", "gas_fees"]
     gas = gas_summary(blocks, by="operation")
     show("5. Operations that cost the most gas: gas_summary", gas[columns].head())

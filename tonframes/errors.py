@@ -63,13 +63,18 @@ def shorten(value: object) -> str:
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return a question that suggests a similar name, for the end of a message.
 
+    Capital letters make no difference.
+
     Examples
     --------
     >>> did_you_mean("acount", ["account", "hash"]), did_you_mean("x", ["account"])
     (". Did you mean 'account'?", '')
+    >>> did_you_mean("Day", ["day", "now"])
+    ". Did you mean 'day'?"
     """
-    near = difflib.get_close_matches(name, list(known), 1, _NEAR)
-    return f". Did you mean {near[0]!r}?" if near else ""
+    plain = {other.casefold(): other for other in known}
+    near = difflib.get_close_matches(name.casefold(), plain, 1, _NEAR)
+    return f". Did you mean {plain[near[0]]!r}?" if near else ""
 
 
 class TonframesError(Exception):

@@ -2,29 +2,37 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+import re
+from datetime import UTC, date, datetime, time
 
 import pandas as pd
 
 from tonframes.errors import shorten
 
+#: ISO 8601 with hyphens and colons. pandas reads other forms too, and 01.05.2026 as 5 January.
+_ISO = re.compile(
+    r"\d{4}-\d\d(-\d\d([T ]\d\d(:\d\d(:\d\d(\.\d{1,9})?)?)?( ?(Z|[+-]\d\d(:?\d\d)?))?)?)?", re.ASCII
+)
 
-def parse_moment(moment: datetime | str, name: str) -> datetime:
+
+def parse_moment(moment: datetime | date | str, name: str) -> datetime:
     """Return a moment in UTC, to the microsecond.
 
     Parameters
     ----------
     moment
-        A datetime with a time zone, or text that pandas reads; text without a time zone is in UTC.
+        A datetime with a time zone; a date, which begins at midnight in UTC; or text in the form
+        of ISO 8601: a month, a date, or a date and a time. Text without a time zone is in UTC.
     name
         Name of the argument, for error messages.
 
     Raises
     ------
     TypeError
-        The moment is neither a datetime nor text. Numbers are refused: their unit is unknown.
+        The moment is neither a datetime, a date nor text. Numbers are refused: their unit is
+        unknown.
     ValueError
-        The text is not a date or time, or the datetime has no time zone.
+        The text is not a date or time in the form of ISO 8601, or the datetime has no time zone.
 
     Examples
     --------
@@ -32,15 +40,21 @@ def parse_moment(moment: datetime | str, name: str) -> datetime:
     '2026-05-28T20:28:00+00:00'
     >>> parse_moment("2026-05-28T20:28+02:00", "as_of").isoformat()
     '2026-05-28T18:28:00+00:00'
+    >>> parse_moment("28.05.2026", "as_of")
+    Traceback (most recent call last):
+    ValueError: as_of is a datetime with a time zone, a date, or text in the form of ISO 8601 \
+such as 2026-05-28 or 2026-05-28T20:28, not '28.05.2026'
     """
     expected = (
-        f"{name} is a datetime with a time zone, or text such as 2026-05-28T20:28, not "
-        f"{shorten(moment)}"
+        f"{name} is a datetime with a time zone, a date, or text in the form of ISO 8601 such "
+        f"as 2026-05-28 or 2026-05-28T20:28, not {shorten(moment)}"
     )
-    if not isinstance(moment, datetime | str):
+    if not isinstance(moment, date | str):  # a datetime is a date
         raise TypeError(expected)
-    if isinstance(moment, str) and not moment.isascii():  # pandas reads the digits of every script
+    if isinstance(moment, str) and not _ISO.fullmatch(moment):
         raise ValueError(expected)
+    if isinstance(moment, date) and not isinstance(moment, datetime):
+        return datetime.combine(moment, time(), UTC)
     try:
         stamp = pd.Timestamp(moment)
         if isinstance(moment, str) and stamp.tzinfo is None:
@@ -51,7 +65,10 @@ def parse_moment(moment: datetime | str, name: str) -> datetime:
     if pd.isna(read):
         raise ValueError(expected)
     if read.tzinfo is None:
-        raise ValueError(f"{name} has no time zone: {shorten(moment)}")
+        raise ValueError(
+            f"{name} has no time zone: {shorten(moment)}. Pass one with a time zone, such as "
+            f'pd.Timestamp("{read:%Y-%m-%d %H:%M}", tz="UTC"), or text, which is in UTC'
+        )
     try:
         return read.astimezone(UTC)
     except OverflowError:  # a year before 1 or after 9999

@@ -58,6 +58,22 @@ def checked(seqnos: range | Iterable[int]) -> tuple[range, ...]:
     return wanted
 
 
+def from_text(text: str) -> range | None:
+    """Return the seqnos that a text names; None if it is neither one number nor two with a colon.
+
+    Examples
+    --------
+    >>> from_text("100:150"), from_text("100"), from_text("2026-05-28")
+    (range(100, 150), range(100, 101), None)
+    """
+    start, colon, stop = text.partition(":")
+    ends = [start, stop] if colon else [start]
+    if not all(end.isascii() and end.isdecimal() for end in ends):
+        return None
+    first = int(start)
+    return range(first, int(stop) if colon else first + 1)
+
+
 def spell(runs: Iterable[range]) -> str:
     """Return ranges as text: `100:150, 153`, half-open as in Python.
 

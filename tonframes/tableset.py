@@ -247,9 +247,7 @@ class TableSet(ABC):
         facts += [("service", ", ".join(services))] if services else []
         if proof := self._proven():
             facts.append(("proven", PROOFS.get(proof, proof)))
-        if memory := self._memory():
-            facts.append(("memory", memory))
-        return facts
+        return [*facts, *self._sizes()]
 
     def _proven(self) -> str | None:
         """Return how it was proven that nothing is missing, if that is known."""
@@ -257,16 +255,13 @@ class TableSet(ABC):
         proofs = dict.fromkeys(proof for glance in glances for proof in glance.proofs)
         return self._proof or ", ".join(proofs) or None
 
-    def _memory(self) -> str | None:
-        """Return how much memory the tables take, or None if there is nothing to read."""
+    def _sizes(self) -> list[tuple[str, str]]:
+        """Return the sizes in memory, if something was read, and on disk."""
         tables = (table.nbytes for table in self._tables.values() if isinstance(table, pa.Table))
         frames = (int(frame.memory_usage().sum()) for frame in self._frames.values())
-        memory = sum(tables) + sum(frames)
         disk = sum(glance.size for glance in self._glances.values())
-        if not disk:
-            return display.size(memory) if memory else None
-        read = display.size(memory) if memory else "not read yet"
-        return f"{read}, {display.size(disk)} on disk"
+        sizes = {"memory": sum(tables) + sum(frames), "on disk": disk}
+        return [(place, display.size(count)) for place, count in sizes.items() if count]
 
     def _preview(self, name: str) -> display.Preview:
         columns = len(schema.TABLES[name].columns)

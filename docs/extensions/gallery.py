@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from sphinx.environment import BuildEnvironment
 
 FOLDER = "notebooks/"
+#: Where the files of the notebooks can be downloaded.
+REPOSITORY = "https://github.com/tonframes/tonframes/blob/main"
 
 
 class Cards(nodes.General, nodes.Element):
@@ -39,15 +41,19 @@ def _fill(app: Sphinx, document: nodes.document, page: str) -> None:
 
 def _card(app: Sphinx, page: str, name: str) -> nodes.container:
     notebook = app.env.get_doctree(name)
+    title = app.env.titles[name].astext()
     link = nodes.reference(refuri=app.builder.get_relative_uri(page, name), internal=True)
     for picture in itertools.islice(notebook.findall(nodes.image), 1):
+        about = f"First picture of the notebook: {title}"
         link += nodes.image(
-            uri=picture["uri"], alt="", candidates={"*": picture["uri"]}, classes=["dark-light"]
+            uri=picture["uri"], alt=about, candidates={"*": picture["uri"]}, classes=["dark-light"]
         )
-    link += nodes.strong("", app.env.titles[name].astext())
+    link += nodes.strong("", title)
     card = nodes.container("", nodes.paragraph("", "", link), classes=["gallery-card"])
     for text in itertools.islice(notebook.findall(nodes.paragraph), 1):
         card += _without_links(text)
+    file = nodes.reference("", "Notebook file", refuri=f"{REPOSITORY}/{name}.ipynb")
+    card += nodes.paragraph("", "", file)
     return card
 
 

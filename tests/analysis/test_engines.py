@@ -246,3 +246,10 @@ def test_lazy_frames_are_not_computed(engine, frames):
         result = call(*given)
     with pytest.raises(Exception, match="computed"):
         collected(engine, result)
+
+
+def test_duckdb_fetches_times_with_their_zone():
+    duckdb = pytest.importorskip("duckdb")
+    rows = duckdb.read_parquet(f"{tf.sample()}/transactions/*.parquet")
+    [(first,)] = rows.aggregate("min(block_time)").fetchall()
+    assert first == tf.read_blocks(tf.sample()).transactions["block_time"].min()

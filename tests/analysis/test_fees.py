@@ -312,11 +312,15 @@ def test_parts_that_are_unknown_in_a_whole_group_are_null_on_every_engine(engine
     messages = messages.astype({"tx_hash": "str", "direction": "str"})
     tables = [pa.Table.from_pandas(frame, preserve_index=False) for frame in (rows, messages)]
     frames = [parity.frame_of(engine, table, tmp_path) for table in tables]
-    found = parity.collected(engine, fee_summary(*frames, by="account"))
+    prices = pd.Series([2.0], index=pd.to_datetime([0], unit="s"))
+    found = parity.collected(engine, fee_summary(*frames, by="account", prices=prices))
     groups = {row.pop("account"): row for row in found.to_pylist()}
     unknown = dict.fromkeys(["storage", "gas", "action", "import", "residual"])
     assert groups["none"].items() >= (unknown | {"unknown": 48, "cost": 48, "share": 1 / 3}).items()
     assert groups["some"].items() >= (parts() | {"unknown": 48, "cost": 96}).items()
+    for name in unknown:
+        assert groups["none"][f"{name}_usd"] is None
+        assert groups["some"][f"{name}_usd"] == pytest.approx(parts()[name] * 2e-9)
 
 
 @pytest.mark.parametrize(

@@ -96,17 +96,19 @@ def test_gas_of_missing_phases_is_unknown_on_every_engine(engine, tmp_path):
         compute_vm_steps=[2, None, None, None, 2],
     )
     table = pa.Table.from_pandas(nullable(table), preserve_index=False)  # says Int64 to pandas
-    found = collected(engine, gas_summary(frame_of(engine, table, tmp_path), by="account"))
-    sums = {
-        row["account"]: (row["gas_used"], row["gas_fees"], row["vm_steps"])
-        for row in found.to_pylist()
-    }
+    prices = pd.Series([2.0], index=pd.to_datetime([0], unit="s"))
+    frame = frame_of(engine, table, tmp_path)
+    found = collected(engine, gas_summary(frame, by="account", prices=prices)).to_pylist()
+    sums = {row["account"]: (row["gas_used"], row["gas_fees"], row["vm_steps"]) for row in found}
     assert sums == {
         "some": (100, 40_000, 2),
         "none": (None, None, None),
         "skipped": (0, 0, 0),
         "no fees": (100, None, 2),
     }
+    priced = {row["account"]: row["gas_fees_usd"] for row in found}
+    dollars = pytest.approx(40_000 * 2e-9)
+    assert priced == {"some": dollars, "none": None, "skipped": 0, "no fees": None}
 
 
 def test_special_accounts_have_gas_and_no_limit():

@@ -51,6 +51,13 @@ def test_every_digit_is_kept(amount, decimals):
     assert (found.jetton, found.symbol, found.jetton_name) == (MASTER, "MUD", "Made-up")
 
 
+@pytest.mark.parametrize("digits", [400, 5000])
+def test_an_amount_beyond_all_floats_is_exact_as_text(digits):
+    found = tf.jetton_amounts(transfer("7" * digits), metadata("6"))
+    assert found.amount_units_exact.to_list() == ["7" * (digits - 6) + ".777777"]
+    assert found.amount_units.isna().all()
+
+
 @pytest.mark.parametrize("decimals", [None, "", "x", "-1", "256", "1.5", True, 1.5, [6], "٦"])
 def test_unknown_decimals_stay_unknown(decimals):
     found = tf.jetton_amounts(transfer(5), metadata(decimals))

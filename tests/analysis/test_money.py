@@ -64,6 +64,16 @@ def test_the_price_of_the_moment_is_found_on_every_engine(engine, tmp_path):
 
 
 @pytest.mark.parametrize("engine", [*MOST_ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.filterwarnings("ignore::tonframes.TonframesWarning")
+def test_no_price_is_in_force_after_the_year_9999(engine, tmp_path):
+    last = 253_402_300_799
+    table = pa.table({"cost": [1, 2, 3, 4], "now": [last, last + 1, 2**53 + 1, 2**63 - 1]})
+    found = tf.with_price(frame_of(engine, table, tmp_path), daily(2.0, 3.0))
+    found = collected(engine, found).sort_by("cost")
+    assert found["cost_usd"].to_pylist() == [1 / 10**9 * 3, None, None, None]
+
+
+@pytest.mark.parametrize("engine", [*MOST_ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
 @pytest.mark.parametrize("kind", [pa.timestamp("us", "UTC"), pa.timestamp("us"), pa.date32()])
 def test_times_are_moments_or_dates_as_well(engine, kind, tmp_path):
     days = pa.array([START * 10**6, (START + DAY) * 10**6, None], pa.int64())
@@ -220,13 +230,11 @@ def test_other_arguments_are_refused():
 
 
 def test_missing_prices_and_gaps_are_told_and_filled_from_before():
-    with pytest.warns(
-        tf.TonframesWarning, match="of 3 prices, 1 are missing, the first 2026-03-02"
-    ):
+    with pytest.warns(tf.TonframesWarning, match="of 3 prices, 1 is missing, the first 2026-03-02"):
         found = tf.with_price(amounts(0, 1, 2), daily(2.0, None, 4.0))
     assert found.cost_usd.to_list() == [2.0, 2.0, 4.0]
     prices = daily(*np.arange(1.0, 10)).drop([FIRST + pd.Timedelta(3, "D")])
-    says = r"1 are followed by a gap longer than the usual step of 1 days, the first 2026-03-03"
+    says = r"1 is followed by a gap longer than the usual step of 1 day, the first 2026-03-03"
     with pytest.warns(tf.TonframesWarning, match=says):
         found = tf.with_price(amounts(2, 3, 4), prices)
     assert found.cost_usd.to_list() == [3.0, 3.0, 5.0]
@@ -251,7 +259,19 @@ def test_rows_outside_the_prices_are_told_of_frames_in_memory(engine, tmp_path, 
     tf.with_price(frame_of(engine, table, tmp_path), prices)
     told = [str(w.message) for w in recwarn if w.category is tf.TonframesWarning]
     assert len(told) == (0 if engine in LAZY else 1), told
-    assert all("2 rows are more than 1 days" in text for text in told)
+    assert all("2 rows are more than 1 day," in text for text in told)
+
+
+@pytest.mark.parametrize("engine", ["pandas", "polars", "pyarrow"])
+def test_summaries_have_no_price_for_a_time_beyond_2_to_the_53(engine, tmp_path):
+    transactions = tf.read_blocks(tf.sample()).transactions
+    far = transactions.assign(now=pd.array([2**53 + 1] * len(transactions), "Int64"))
+    far = frame_of(engine, pa.Table.from_pandas(far, preserve_index=False), tmp_path)
+    with pytest.warns(tf.TonframesWarning) as caught:
+        found = collected(engine, tf.gas_summary(far, by=(), prices=daily(2.0, 3.0)))
+    assert found["gas_fees_usd"].to_pylist() == [None]
+    (told,) = [str(one.message) for one in caught]
+    assert told.startswith("gas_summary: 3000 rows are after the year 9999: their amounts in USD")
 
 
 # ── sums ─────────────────────────────────────────────────────────────────────────────────────────
@@ -312,9 +332,8 @@ def test_sums_of_many_rows_are_as_exact_as_one_amount():
     rows = 10**5
     blocks = tf.read_blocks(tf.sample())
     one = blocks.transactions.iloc[:1]
-    many = one.loc[one.index.repeat(rows)].assign(
-        total_fees=10**9 // 3, hash=[str(number) for number in range(rows)]
-    )
+    hashes = [f"{row:044}" for row in range(rows)]
+    many = one.loc[one.index.repeat(rows)].assign(total_fees=10**9 // 3, hash=hashes)
     price = 0.1
     prices = pd.Series([price], index=pd.to_datetime([0], unit="s"))
     found = tf.activity(many, by=(), prices=prices).total_fees_usd[0]

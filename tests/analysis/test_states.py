@@ -6,6 +6,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from pandas.testing import assert_frame_equal
+from parity import collected, frame_of
 
 import tonframes as tf
 from tonframes.bodies.cells import Cell
@@ -63,6 +64,26 @@ def test_cells_that_are_the_same_count_once():
 def test_what_is_unknown_is_null(more):
     found = tf.storage_rates(state(**more))
     assert found[["rent_per_day", "days_left", "days_to_freeze", "cells"]].isna().all(axis=None)
+
+
+def test_before_1970_no_prices_are_known():
+    found = tf.storage_rates(state(fetched_at=pd.Timestamp("1969-12-31", tz="UTC")))
+    assert found.now.to_list() == [-86_400]
+    assert found[["rent_per_day", "days_left", "days_to_freeze", "cells"]].isna().all(axis=None)
+
+
+def test_states_without_an_address_are_left_out():
+    found = tf.storage_rates(pd.concat([state(address=None), state()]))
+    assert_frame_equal(found, tf.storage_rates(state()))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_the_newest_state_of_an_account_counts(library, tmp_path):
+    times = [pd.Timestamp(day, tz="UTC") for day in ("2026-04-02", "2026-04-03", "2026-04-01")]
+    frames = [state(fetched_at=at, balance=at.day * 10**9) for at in times]
+    states = pa.Table.from_pandas(pd.concat(frames), preserve_index=False)
+    found = collected(library, tf.storage_rates(frame_of(library, states, tmp_path)))
+    assert found["balance"].to_pylist() == [3 * 10**9]
 
 
 def test_the_rent_of_the_sample_is_what_its_transactions_paid():

@@ -183,6 +183,7 @@ def test_base_url_is_taken_with_and_without_the_path(url, given):
         "https://example.org/#SECRET",
         "https://example.org:SECRET",
         "https://exam ple.org",
+        "https://exam\nple.org",
         "https://example.org\\@SECRET.org",
         "https://[::1",
     ],

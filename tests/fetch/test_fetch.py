@@ -512,6 +512,13 @@ def test_a_wrong_max_age_is_refused_without_a_store_too(addresses):
         tf.fetch_accounts(addresses[:1], max_age="soon", client="http://127.0.0.1:9", store=None)
 
 
+def test_a_service_that_lacks_blocks_before_a_past_moment_is_told(client):
+    told = rf"is behind: .* is {FIRST + 119} of 2026-05-28 20:.*until 2026-06-01 00:00:00 UTC"
+    with pytest.warns(tf.TonframesWarning, match=told):
+        fetched = tf.fetch_blocks("2026-05-28T20:30/2026-06-01", client=client, store=None)
+    assert fetched.seqnos[-1].stop == FIRST + 120
+
+
 def test_moments_in_the_wrong_order_are_refused_before_a_request():
     with pytest.raises(ValueError, match="ends before it starts"):
         tf.fetch_blocks("2026-05-29/2026-05-28", client="http://127.0.0.1:9", store=None)

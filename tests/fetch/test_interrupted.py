@@ -202,6 +202,31 @@ def test_a_caller_that_takes_no_more_loses_nothing(service, chain, tmp_path):
     whole(store, chain[0])
 
 
+@pytest.mark.parametrize("windows", [True, False])
+def test_a_caller_that_takes_no_more_commits_each_masterchain_block_once(
+    service, chain, tmp_path, monkeypatch, windows
+):
+    committed, write = [], Store.write_blocks
+
+    def counted(self, tables, seqnos, *, proof):
+        committed.extend(seqno for run in seqnos for seqno in run)
+        write(self, tables, seqnos, proof=proof)
+
+    monkeypatch.setattr(Store, "write_blocks", counted)
+    monkeypatch.setattr(fetching, "OFTEN", 0.0)
+    store = Store(tmp_path)
+    with tf.Client(service.url) as client:
+        if not windows:
+            lacks_windows(client)
+        network = Network(client, store)
+        network.claim()
+        parts = fetching.fetch_missing(client, store, (SEQNOS[:30],), network, progress=False)
+        next(parts)
+        parts.close()
+    assert committed == list(SEQNOS[: len(committed)]) != []
+    whole(store, chain[0])
+
+
 def test_small_commits_become_one_file_between_multiples_of_100(
     service, chain, tmp_path, monkeypatch
 ):

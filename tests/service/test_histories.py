@@ -50,6 +50,28 @@ def test_there_are_no_blocks(store):
     assert info["last"]["global_id"] == -217
 
 
+def test_without_blocks_no_block_is_called_the_last_one(store):
+    with (
+        serve(store) as url,
+        tf.Client(url) as client,
+        pytest.raises(
+            tf.RequestError, match=r"not indexed yet by .*: it has no masterchain blocks"
+        ),
+    ):
+        tf.fetch_blocks(90_000_000, client=client, store=None)
+
+
+def test_without_blocks_a_period_in_the_past_is_held_until_its_last_transaction(store):
+    account = tf.read_transactions(store).transactions.account[0]
+    with (
+        serve(store) as url,
+        tf.Client(url) as client,
+        pytest.warns(tf.TonframesWarning, match="does not tell the time of its last block: it may"),
+    ):
+        history = tf.fetch_transactions(account, until="2026-11-01", client=client, store=None)
+    assert "held until the last one known" in repr(history)
+
+
 def test_a_transaction_of_a_block_and_of_a_history_is_answered_once(tmp_path):
     shutil.copytree(tf.sample(), tmp_path / "both")
     account = tf.read_blocks(tf.sample()).transactions.account.value_counts().index[0]

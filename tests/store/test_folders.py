@@ -68,8 +68,6 @@ def test_a_store_of_which_a_folder_is_away_is_refused_and_left_alone(
     store, tmp_path, name, mounted
 ):
     """A folder that is not mounted is empty."""
-    if name == "accounts" and mounted:
-        pytest.skip("accounts may be empty")
     (store.path / name).rename(tmp_path / name)
     if mounted:
         (store.path / name).mkdir()
@@ -114,6 +112,53 @@ def test_a_folder_of_snapshots_that_is_away_is_told_by_other_files(store, name, 
             attempt()
         assert caught.value.path == store.path / name
     assert contents(store.path) == before
+
+
+@pytest.mark.parametrize("name", ["metadata", "address_book", "accounts"])
+def test_the_files_of_one_call_tell_of_each_other(tmp_path, name):
+    store = Store(tmp_path / "store")
+    store.claim("-217", "a test")
+    store.write_accounts(nothing())
+    for file in (store.path / name).iterdir():
+        file.unlink()
+    for attempt in (lambda: tf.read_accounts(store.path), store.prepare):
+        with pytest.raises(tf.StoreError, match="put the folder back, mount it") as caught:
+            attempt()
+        assert caught.value.path == store.path / name
+
+
+def test_a_process_that_is_killed_before_it_writes_accounts_has_lost_none(tmp_path, monkeypatch):
+    store = Store(tmp_path / "store")
+    store.claim("-217", "a test")
+
+    def append(store: Store, name: str, rows: pa.Table) -> None:
+        if name == "accounts":
+            raise KeyboardInterrupt
+        plain(store, name, rows)
+
+    plain = Store._append
+    with monkeypatch.context() as patched:
+        patched.setattr(Store, "_append", append)
+        with pytest.raises(KeyboardInterrupt):
+            store.write_accounts(nothing())
+    assert len(tf.read_accounts(store.path).arrow("accounts")) == 0
+    store.write_accounts(nothing())
+    assert len(tf.read_accounts(store.path).arrow("accounts")) == 1
+
+
+@pytest.mark.parametrize("sample", ["blocks", "histories"])
+@pytest.mark.parametrize(
+    "names",
+    [("metadata",), ("address_book",), ("accounts",), ("metadata", "address_book", "accounts")],
+)
+def test_no_folder_of_a_sample_can_be_emptied_unnoticed(tmp_path, sample, names):
+    path = shutil.copytree(tf.sample(sample), tmp_path / "store")
+    for name in names:
+        for file in (path / name).iterdir():
+            file.unlink()
+    with pytest.raises(tf.StoreError, match="put the folder back, mount it") as caught:
+        tf.read_accounts(path)
+    assert caught.value.path == path / names[0]
 
 
 def test_accounts_that_are_away_are_told_by_blocks_alone(store):
@@ -225,6 +270,45 @@ def test_a_damaged_note_of_a_merge_removes_nothing(store, noted):
     store.prepare()
     after = contents(store.path)
     assert {name for name in before if name.suffix == ".parquet"} <= after.keys()
+
+
+# ── files of other programs ──────────────────────────────────────────────────────────────────────
+
+
+def test_names_that_begin_with_a_dot_are_ignored_and_stay(store):
+    """MacOS leaves such files beside others on many file systems."""
+    store.write_histories(tables_of(RUNS[0]), {})
+    foreign = []
+    for file in list(store.path.rglob("*.parquet")):
+        foreign.append(file.with_name(f"._{file.name}"))
+        foreign[-1].write_bytes(b"\0\5\x16\7")
+    for folder in NAMES:  # one without a file beside it
+        foreign.append(store.path / folder / "._00090000050-00090000052.parquet")
+        foreign[-1].write_bytes(b"")
+    (store.path / NETWORK).unlink()
+    with pytest.warns(tf.TonframesWarning, match="read from the footers"):
+        assert is_whole(store)
+    store.prepare()
+    assert tf.verify_store(store.path) == {}
+    store.merge(range(FIRST, FIRST + 4))
+    store.write_accounts(nothing())
+    run = range(FIRST + 50, FIRST + 52)
+    store.write_blocks(tables_of(run), [run], proof="chain")
+    assert tf.read_blocks(store.path).seqnos == (range(FIRST, FIRST + 4), run, RUNS[-1])
+    assert len(tf.read_transactions(store.path).arrow("transactions"))
+    assert store.verify(store.held()) == ()
+    assert store.verify_snapshots() == ()
+    with tf.serve(store.path) as url, tf.Client(url) as client:
+        assert tf.fetch_blocks(RUNS[0], client=client, store=None).seqnos == (RUNS[0],)
+    assert all(file.exists() for file in foreign)
+
+
+def test_a_folder_that_has_only_names_with_a_dot_is_empty(store, tmp_path):
+    (store.path / "messages").rename(tmp_path / "messages")
+    (store.path / "messages").mkdir()
+    (store.path / "messages" / "._00090000000-00090000002.parquet").touch()
+    with pytest.raises(tf.StoreError, match="messages is empty"):
+        tf.read_blocks(store.path)
 
 
 # ── network.json ─────────────────────────────────────────────────────────────────────────────────

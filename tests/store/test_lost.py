@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -96,9 +99,11 @@ def test_a_lost_file_of_messages_is_told_on_opening(store):
     assert caught.value.path == file
 
 
-def test_files_of_a_killed_process_are_no_loss_and_are_set_aside_later(store, monkeypatch):
+@pytest.mark.parametrize("mark", [".", "_"])
+def test_files_of_a_killed_process_are_no_loss_and_are_set_aside_later(store, monkeypatch, mark):
+    """Temporary names of older versions begin with a dot."""
     file = file_of(store, "transactions")
-    begun = file.with_name(f".{file.name}.1.0123abcd.tmp")
+    begun = file.with_name(f"{mark}{file.name}.1.0123abcd.tmp")
     file.rename(begun)
     assert tf.read_blocks(store.path).seqnos == (RUNS[0], RUNS[2])
     store.prepare()
@@ -111,9 +116,10 @@ def test_files_of_a_killed_process_are_no_loss_and_are_set_aside_later(store, mo
     assert tf.read_blocks(store.path).seqnos == (RUNS[0], RUNS[2])
 
 
-def test_what_a_killed_process_has_left_is_replaced(store):
+@pytest.mark.parametrize("mark", [".", "_"])
+def test_what_a_killed_process_has_left_is_replaced(store, mark):
     file = file_of(store, "transactions")
-    begun = file.with_name(f".{file.name}.1.0123abcd.tmp")
+    begun = file.with_name(f"{mark}{file.name}.1.0123abcd.tmp")
     file.rename(begun)
     write(store, RUNS[1])
     assert not begun.exists()
@@ -123,6 +129,50 @@ def test_what_a_killed_process_has_left_is_replaced(store):
 def test_a_copy_without_temporary_files_has_lost_nothing(store, tmp_path):
     copy = shutil.copytree(store.path, tmp_path / "copy", ignore=shutil.ignore_patterns(".*"))
     assert tf.read_blocks(copy).seqnos == (range(FIRST, FIRST + 6),)
+
+
+#: Writes a range, and is killed before the second of three files, or the third, gets its name.
+KILLED = """
+import os, pathlib, signal, sys
+import tonframes as tf
+from tonframes.store import Store
+
+blocks = tf.read_blocks(tf.sample(), range(90_000_006, 90_000_008))
+replace, left = pathlib.Path.replace, [int(sys.argv[2])]
+
+def killed(file, target):
+    if file.parent.name in ("messages", "blocks", "transactions"):
+        left[0] -= 1
+        if not left[0]:
+            os.kill(os.getpid(), signal.SIGKILL)
+    return replace(file, target)
+
+pathlib.Path.replace = killed
+tables = {name: blocks.arrow(name) for name in blocks.names}
+Store(sys.argv[1]).write_blocks(tables, blocks.seqnos, proof="chain")
+"""
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_a_copy_without_dot_files_of_what_a_killed_process_left_has_lost_nothing(
+    store, tmp_path, count
+):
+    code = subprocess.run([sys.executable, "-c", KILLED, store.path, str(count)], check=False)
+    assert code.returncode == -signal.SIGKILL
+    killed = range(FIRST + 6, FIRST + 8)
+    assert file_of(store, "messages", killed).exists()
+    assert not file_of(store, "transactions", killed).exists()
+    copy = Store(
+        shutil.copytree(store.path, tmp_path / "copy", ignore=shutil.ignore_patterns(".*"))
+    )
+    for there in (store, copy):
+        assert tf.read_blocks(there.path).seqnos == (range(FIRST, FIRST + 6),)
+        assert tf.verify_store(there.path) == {}
+        there.prepare()
+        assert tf.read_blocks(there.path).seqnos == (range(FIRST, FIRST + 6),)
+    file_of(copy, "transactions").unlink()  # a real loss is told all the same
+    with pytest.raises(tf.StoreError, match="is gone, but"):
+        tf.read_blocks(copy.path)
 
 
 # ── what is no regular file ──────────────────────────────────────────────────────────────────────

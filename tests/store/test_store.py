@@ -237,10 +237,37 @@ def test_changes_of_a_frame_do_not_reach_the_next_reader(store):
     assert "mine" not in set(blocks.transactions.account)
 
 
-@pytest.mark.parametrize("wrong", [[0], [-1], ["5"], [True], 5, range(10**30), "5:6"])
+@pytest.mark.parametrize("wrong", [[0], [-1], ["5"], [True], 0, True, range(10**30), "5-6"])
 def test_wrong_seqnos_are_refused(store, wrong):
     with pytest.raises((TypeError, ValueError), match="seqnos"):
         tf.read_blocks(store.path, wrong)
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        (FIRST + 3, range(FIRST + 3, FIRST + 4)),
+        (f"{FIRST + 3}", range(FIRST + 3, FIRST + 4)),
+        (f"{FIRST + 3}:{FIRST + 12}", range(FIRST + 3, FIRST + 12)),
+    ],
+)
+def test_seqnos_are_read_in_the_forms_in_which_they_are_fetched(store, asked, expected):
+    assert tf.read_blocks(store.path, asked).seqnos == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("asked", "match"),
+    [
+        ("2026-05-28/2026-05-29", r"such as 100:150 .*, not '2026-05-28/.*seqno_at\(since\)"),
+        ("100:", "not '100:'"),
+        ("", "not ''"),
+        (f"{FIRST + 3}:{FIRST + 3}", "is empty: it starts at 90000093"),
+        (0, "from 1 to 2147483647"),
+    ],
+)
+def test_other_texts_of_seqnos_are_refused_with_an_example(store, asked, match):
+    with pytest.raises(ValueError, match=match):
+        tf.read_blocks(store.path, asked)
 
 
 def test_wrong_columns_and_addresses_are_refused(store):

@@ -658,9 +658,9 @@ def test_a_folder_that_leads_elsewhere_is_not_written_to(full, tmp_path, name):
 
 @pytest.mark.parametrize(
     "name",
-    ["../../x.parquet", "1-2.parquet", "00090000120-00090000120.parquet", "\u0661-\u0662.parquet"],
+    ["x.parquet", "1-2.parquet", "00090000120-00090000120.parquet", "\u0661-\u0662.parquet"],
 )
 def test_a_foreign_name_is_refused(full, name):
-    (full.path / "transactions" / name.replace("/", "_")).touch()
+    (full.path / "transactions" / name).touch()
     with pytest.raises(tf.StoreError, match="does not have a name that files of a store have"):
         full.held()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import shutil
+import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 import tonframes as tf
 from tonframes.cli import main
+from tonframes.store import Store, lost
 
 SEQNOS = range(90_000_000, 90_000_060)
 
@@ -74,3 +77,134 @@ def test_ingested_rows_are_verified_too(tmp_path):
 def test_there_must_be_a_store(tmp_path):
     with pytest.raises(tf.StoreError, match="there is no store"):
         tf.verify_store(tmp_path)
+
+
+# ── another process writes to the store ──────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("names", [("transactions",), ("transactions", "messages"), ("messages",)])
+def test_files_that_another_process_moves_are_no_damage(store, tmp_path, monkeypatch, names):
+    """They are away when the store is looked at first, and back a moment later."""
+    moved = {file: tmp_path / f"{name}.parquet" for name in names for file in [first(store, name)]}
+    for file, away in moved.items():
+        file.rename(away)
+
+    def put_back(_: float) -> None:
+        for file, away in moved.items():
+            if away.exists():
+                away.rename(file)
+
+    monkeypatch.setattr(lost, "time", SimpleNamespace(sleep=put_back))
+    assert tf.verify_store(store) == {}
+    assert not any(away.exists() for away in moved.values())
+
+
+def test_damage_beside_files_that_another_process_moves_is_told(store, tmp_path, monkeypatch):
+    file = first(store, "accounts")
+    flip(file)
+    other = first(store, "transactions")
+    other.rename(tmp_path / "away")
+    monkeypatch.setattr(
+        lost,
+        "time",
+        SimpleNamespace(sleep=lambda _: other.exists() or (tmp_path / "away").rename(other)),
+    )
+    assert set(tf.verify_store(store)) == {file}
+
+
+def test_a_store_that_is_written_to_meanwhile_has_no_damage(tmp_path):
+    blocks = tf.read_blocks(tf.sample(), SEQNOS)
+    tables = {name: blocks.arrow(name) for name in blocks.names}
+    store = Store(tmp_path / "store")
+    store.claim("-217", "a test")
+
+    def write() -> None:
+        for start in range(0, len(SEQNOS), 2):
+            store.write_blocks(tables, [SEQNOS[start : start + 2]], proof="chain")
+            if start % 10 == 8:
+                store.merge(SEQNOS)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    looks = [tf.verify_store(store.path)]
+    while writer.is_alive():
+        looks.append(tf.verify_store(store.path))
+    writer.join()
+    assert looks == [{}] * len(looks)
+    assert store.held() == (SEQNOS,)
+
+
+def test_merged_files_that_a_killed_process_has_not_moved_are_no_damage(tmp_path, monkeypatch):
+    blocks = tf.read_blocks(tf.sample(), SEQNOS[:4])
+    tables = {name: blocks.arrow(name) for name in blocks.names}
+    store = Store(tmp_path / "store")
+    store.claim("-217", "a test")
+    for start in (0, 2):
+        store.write_blocks(tables, [SEQNOS[start : start + 2]], proof="chain")
+    monkeypatch.setattr(Store, "_finish_merging", lambda _: None)
+    store.merge(SEQNOS)
+    for file in (store.path / "transactions").iterdir():
+        file.unlink()  # the first thing that merging does then
+    assert store.held() == (SEQNOS[:4],)
+    assert tf.verify_store(store.path) == {}
+
+
+def first(store: Path, name: str) -> Path:
+    return min((store / name).iterdir())
+
+
+# ── fetching sets damaged snapshots aside ────────────────────────────────────────────────────────
+
+
+def truncate(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-20])
+
+
+@pytest.mark.parametrize("damage", [flip, truncate])
+@pytest.mark.parametrize("more", [0, 5])
+def test_fetching_blocks_sets_a_damaged_address_book_aside(tmp_path, damage, more):
+    """Also if all blocks are held."""
+    store = tmp_path / "store"
+    with tf.serve(tf.sample()) as url, tf.Client(url) as client:
+        tf.fetch_blocks(SEQNOS[:5], store=store, client=client)
+        file = first(store, "address_book")
+        damage(file)
+        with pytest.raises(tf.StoreError, match="; fetching into the store again, with the net"):
+            tf.read_blocks(store).arrow("address_book")
+        with pytest.warns(tf.TonframesWarning, match=r"address_book/.*: moved to "):
+            blocks = tf.fetch_blocks(SEQNOS[: 5 + more], store=store, client=client)
+        assert len(blocks.arrow("transactions"))
+        assert len(blocks.arrow("address_book")) or not more
+    assert not file.exists()
+    assert tf.verify_store(store) == {}
+
+
+def test_fetching_transactions_sets_a_damaged_address_book_aside(tmp_path):
+    account = tf.read_accounts(tf.sample()).arrow("accounts")["address"][0].as_py()
+    store = tmp_path / "store"
+    with tf.serve(tf.sample(), dialect="service") as url, tf.Client(url) as client:
+        fetch = {"since": "2026-05-28T20:28", "store": store, "client": client}
+        tf.fetch_transactions(account, **fetch)
+        truncate(first(store, "address_book"))
+        with pytest.warns(tf.TonframesWarning, match=r"address_book/.*: moved to "):
+            history = tf.fetch_transactions(account, **fetch)
+        assert len(history.arrow("transactions"))
+        history.arrow("address_book")
+    assert tf.verify_store(store) == {}
+
+
+@pytest.mark.parametrize("name", ["accounts", "metadata"])
+def test_fetching_accounts_sets_damaged_states_aside_as_the_error_says(store, name):
+    addresses = tf.read_accounts(store).arrow("accounts")["address"].to_pylist()[:3]
+    file = max((store / name).iterdir())
+    truncate(file)
+    with pytest.raises(tf.StoreError, match="; fetching accounts into the store again, with the"):
+        tf.read_accounts(store).arrow(name)
+    with (
+        tf.serve(tf.sample()) as url,
+        tf.Client(url) as client,
+        pytest.warns(tf.TonframesWarning, match=f"{name}/.*: moved to "),
+    ):
+        tf.fetch_accounts(addresses, store=store, client=client)
+    assert tf.read_accounts(store).arrow(name).num_rows
+    assert tf.verify_store(store) == {}

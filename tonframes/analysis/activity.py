@@ -12,9 +12,11 @@ from tonframes.analysis.currency import names_of, read_prices, with_price_at
 from tonframes.analysis.doubts import UNMATCHED, sending, tell_unmatched, unmatched
 from tonframes.analysis.expressions import one_if
 from tonframes.analysis.grouping import (
+    in_time_or_largest_first,
     keys_of,
     messages_with,
     refuse_figures,
+    refuse_own,
     refuse_unknown,
     take_grouped,
 )
@@ -93,8 +95,8 @@ def activity(
         Columns to group by: columns of transactions (mc_block_seqno, block_workchain and
         block_shard, account, …); columns of messages (source, …), which means of the message that
         started the transaction; "operation", as `with_operation` gives it; or "hour", "day", "week"
-        (from Monday) and "month", in UTC. An empty list makes one group. External messages have no
-        opcode: "opcode" is null.
+        (from Monday) and "month", in UTC. An empty list makes one group, and no row if there is
+        nothing to group. External messages have no opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
     prices, currency
@@ -154,7 +156,7 @@ def activity(
             *(sending("activity", transactions) if messages is not None else ()),
         ),
         by,
-        figures=names_of(results.ACTIVITY, (), money),
+        figures=(*names_of(results.ACTIVITY, (), money), "exchanged"),
     )
     rows = with_price_at(
         rows, money, "now", helper="activity", in_memory=intake.in_memory(transactions)
@@ -196,7 +198,9 @@ def _with_traffic(rows: Frame, messages: Frame) -> Frame:
     return engines.by_row(
         rows,
         lambda frame: unmatched(
-            frame.with_columns(nw.col(*_TRAFFIC, *_VALUE).fill_null(0)), "messages_out"
+            frame.with_columns(nw.col(*_TRAFFIC, *_VALUE).fill_null(0)),
+            "messages_out",
+            "messages_in",
         ),
     )
 
@@ -262,7 +266,7 @@ def flows(
         Columns of messages to group by (source, destination, opcode, trace_id, …); "operation", as
         `with_operation` gives it; or "hour", "day", "week" (from Monday) and "month", in UTC, of
         the time when they were sent. Columns of the transaction at one end of a message cannot be
-        used. An empty list makes one group.
+        used. An empty list makes one group, and no row if there is nothing to group.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
     prices, currency
@@ -271,7 +275,8 @@ def flows(
 
     Returns
     -------
-    A frame of the same engine with a row for each group, the largest value first:
+    A frame of the same engine with a row for each group: the largest value first, or in the
+    order of time if `by` has periods only.
 
     - the columns of `by`. Opcodes are unsigned.
     - messages: number of messages that did not bounce.
@@ -307,8 +312,9 @@ def flows(
             "computed from created_at"
         )
     money = read_prices("flows", prices, currency, _FLOWS_AMOUNTS)
-    refuse_figures("flows", keys, names_of(results.FLOWS, (), money))
+    refuse_figures("flows", keys, [*names_of(results.FLOWS, (), money), "transactions"])
     periods = [key for key in keys if key in PERIODS]
+    refuse_own("flows", periods, messages, MESSAGES)
     own = [key for key in keys if key not in periods]
     found = intake.columns_of(messages, "flows", MESSAGES)
     rows = messages_with(messages, "flows", own, [*FLOWS, *["created_at"] * bool(periods or money)])
@@ -328,7 +334,7 @@ def flows(
         groups, _FLOWS_AMOUNTS, helper="flows", keys=keys, wide=wide, currency=money
     )
     groups = groups.select(names_of(results.FLOWS, keys, money))
-    return intake.give(engines.largest_first(groups, "value", keys), messages)
+    return intake.give(in_time_or_largest_first(groups, "value", keys), messages)
 
 
 def _split_bounced(rows: Frame) -> Frame:

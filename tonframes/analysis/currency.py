@@ -16,6 +16,7 @@ import pandas as pd
 from tonframes.analysis import engines
 from tonframes.analysis.expressions import as_float
 from tonframes.errors import shorten, warn
+from tonframes.wire.codec import LAST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -164,12 +165,12 @@ def _seconds(moments: Any) -> Any:
 def _tell_gaps(helper: str, prices: pd.Series[float], steps: Any, step: float | None) -> None:
     told = []
     if absent := prices.index[prices.isna()].tolist():
-        told.append(f"{len(absent)} are missing, the first {_shown(absent[0])}")
+        told.append(f"{len(absent)} {_are(absent)} missing, the first {_shown(absent[0])}")
     gaps = [] if step is None else np.flatnonzero(steps > LONG * step).tolist()
     if gaps:
         told.append(
-            f"{len(gaps)} are followed by a gap longer than the usual step of {_length(step)}, the "
-            f"first {_shown(prices.index[gaps[0]])}"
+            f"{len(gaps)} {_are(gaps)} followed by a gap longer than the usual step of "
+            f"{_length(step)}, the first {_shown(prices.index[gaps[0]])}"
         )
     if told:
         warn(
@@ -179,7 +180,13 @@ def _tell_gaps(helper: str, prices: pd.Series[float], steps: Any, step: float | 
 
 def _length(seconds: float | None) -> str:
     days, rest = divmod(seconds or 0, 86_400)
-    return f"{days:g} days" if days and not rest else f"{seconds:g} s"
+    if not days or rest:
+        return f"{seconds:g} s"
+    return "1 day" if days == 1 else f"{days:g} days"
+
+
+def _are(found: Sequence[Any]) -> str:
+    return "is" if len(found) == 1 else "are"
 
 
 def _shown(moment: Any) -> str:
@@ -194,14 +201,14 @@ def with_price_at(
 ) -> Frame:
     """Add `PRICE`, the price in force at a unix second; without a currency, add nothing.
 
-    If the rows are in memory, warn of those that are before the first price or too long after the
-    last one. To find them in a lazy frame would compute it.
+    After the year 9999 there is no price. If the rows are in memory, warn of those then, before the
+    first price, or too long after the last one. To find them in a lazy frame would compute it.
     """
     if currency is None:
         return rows
     if in_memory:
         _tell_outside(rows, currency, seconds, helper)
-    return engines.look_up(rows, seconds, currency.starts, currency.prices, PRICE)
+    return engines.look_up(rows, seconds, currency.starts, currency.prices, PRICE, end=LAST + 1)
 
 
 def _tell_outside(rows: Frame, currency: Currency, seconds: str, helper: str) -> None:
@@ -212,7 +219,13 @@ def _tell_outside(rows: Frame, currency: Currency, seconds: str, helper: str) ->
             f"{helper}: {early} rows are before the first price, of {_moment(first)}: their "
             f"amounts in {currency.name} are null"
         )
-    if step is not None and (late := int((found > last + step).sum())):
+    if never := int((found > LAST).sum()):
+        warn(
+            f"{helper}: {never} rows are after the year 9999: their amounts in {currency.name} are "
+            "null"
+        )
+    # pyarrow compares integers beyond 2^53 with integers only.
+    if step is not None and (late := int((found > last + math.floor(step)).sum()) - never):
         warn(
             f"{helper}: {late} rows are more than {_length(step)}, the usual step "
             f"between prices, after the last price, of {_moment(last)}, which is used for them"

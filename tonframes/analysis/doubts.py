@@ -12,6 +12,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tonframes.analysis import intake
 from tonframes.analysis.expressions import one_if
@@ -22,6 +23,8 @@ from tonframes.wire.schema import TRANSACTIONS
 if TYPE_CHECKING:
     from tonframes.analysis.engines import Frame
 
+#: `descr` of the transactions that no message starts.
+TICKS = "tick_tock"
 #: What `unmatched` reads of transactions.
 SENDING = ("action_success", "action_msgs_created", "bounce")
 #: The columns that `unmatched` adds.
@@ -42,19 +45,20 @@ def tell_repeated(helper: str, given: object, transactions: Frame) -> None:
     if not in_doubt(given):
         return
     hashes = transactions.select("hash").collect()["hash"]
-    if _starts_differ(hashes.to_arrow()):
+    if _starts_differ(hashes):
         return
     if repeated := len(hashes) - hashes.n_unique():
         warn(
             f"{helper}: {repeated} of {len(hashes)} rows are of transactions that are in the frame "
-            "before them, and are counted again. After concatenating frames, keep each hash once: "
-            'on pandas, transactions.drop_duplicates("hash")'
+            "before them, and are counted again. After concatenating frames, keep each row once, "
+            'on pandas with transactions.drop_duplicates("hash") and '
+            'messages.drop_duplicates(["tx_hash", "direction", "position"])'
         )
 
 
-def _starts_differ(hashes: Any) -> bool:
+def _starts_differ(hashes: nw.Series[Any]) -> bool:
     """Return whether all hashes differ in their first characters, which is quick to find out."""
-    texts = pa.chunked_array(hashes).cast(pa.large_string()).combine_chunks()
+    texts = _texts(hashes)
     if texts.null_count or not len(texts):
         return False
     _, ends, data = texts.buffers()
@@ -64,6 +68,10 @@ def _starts_differ(hashes: Any) -> bool:
     characters = np.frombuffer(data, "uint8", len(texts) * _HASH, int(places[0]))
     starts = characters.reshape(-1, _HASH)[:, :_START].copy().view("int64").ravel()
     return bool(pd.Index(starts).is_unique)
+
+
+def _texts(column: nw.Series[Any]) -> Any:
+    return pa.chunked_array(column.to_arrow()).cast(pa.large_string()).combine_chunks()
 
 
 def tell_friendly(helper: str, rows: object, column: str) -> None:
@@ -85,7 +93,35 @@ def sending(helper: str, transactions: object) -> tuple[str, ...]:
     return SENDING if here.issuperset(SENDING) else ()
 
 
-def unmatched(rows: Frame, sent: str) -> Frame:
+def tell_unstarted(helper: str, given: object, transactions: Frame, incoming: Frame) -> None:
+    """Warn if in-messages of transactions are missing: what depends on them is null.
+
+    Parameters
+    ----------
+    helper
+        Name of the function that the user called, for messages.
+    given
+        The transactions that the user passed.
+    transactions
+        The same with the column hash. Without descr, nothing is known to be missing: ticks and
+        tocks have no in-message.
+    incoming
+        The in-messages, with the column tx_hash.
+    """
+    if not in_doubt(given) or "descr" not in transactions.collect_schema().names():
+        return
+    rows = transactions.filter(nw.col("descr") != TICKS).select("hash").collect()
+    started = _texts(incoming.select("tx_hash").collect()["tx_hash"])
+    found = pc.is_in(_texts(rows["hash"]), value_set=started)
+    if missing := len(rows) - found.true_count:
+        warn(
+            f"{helper}: the in-messages of {missing} of {len(rows)} transactions are missing in "
+            "the frame of messages, and what depends on them is null. Pass the messages of all "
+            "the transactions, in both directions"
+        )
+
+
+def unmatched(rows: Frame, sent: str, come: str | None = None) -> Frame:
     """Add whether messages of a transaction are missing, and whether some are there twice.
 
     A transaction sends the messages that its action phase created, if the phase succeeded, and one
@@ -97,6 +133,8 @@ def unmatched(rows: Frame, sent: str) -> Frame:
         Transactions. Without the columns of `SENDING`, nothing is known to be missing.
     sent
         The column that counts the messages that a transaction sent, in the frame of messages.
+    come
+        The column that counts its in-messages there, if they are counted. There is at most one.
 
     Returns
     -------
@@ -105,9 +143,13 @@ def unmatched(rows: Frame, sent: str) -> Frame:
     if not set(SENDING) <= set(rows.collect_schema().names()):
         return rows.with_columns(nw.lit(0).alias(name) for name in UNMATCHED)
     acted = nw.col("action_success").fill_null(value=False)
-    created = nw.when(acted).then(nw.col("action_msgs_created").fill_null(0)).otherwise(nw.lit(0))
+    # Null if the number is unknown: then neither is known.
+    created = nw.when(acted).then(nw.col("action_msgs_created")).otherwise(nw.lit(0))
     wanted, found = created + one_if(nw.col("bounce") == "ok"), nw.col(sent).fill_null(0)
-    conditions = (found < wanted, acted & (found > wanted))
+    repeated = acted & (found > wanted)
+    if come is not None:
+        repeated = repeated | (nw.col(come) > 1)
+    conditions = (found < wanted, repeated)
     return rows.with_columns(
         one_if(holds).alias(name) for holds, name in zip(conditions, UNMATCHED, strict=True)
     )
@@ -123,11 +165,11 @@ def tell_unmatched(helper: str, given: object, groups: Frame) -> Frame:
     given
         The transactions that the user passed.
     groups
-        Groups of transactions, with the sums of `UNMATCHED`.
+        Transactions with `UNMATCHED`, or groups of them with the sums.
 
     Returns
     -------
-    The groups. If the frame that the user passed is in memory, they have been computed.
+    The same. If the frame that the user passed is in memory, they have been computed.
     """
     if not in_doubt(given):
         return groups

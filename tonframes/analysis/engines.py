@@ -12,6 +12,7 @@ and those built on it (`intake`, `sums`, `periods`, `trees`) know how engines di
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import narwhals as nw
@@ -101,23 +102,30 @@ def on_polars(native: Any, work: Callable[[Any], Any], columns: Mapping[str, Any
 
 
 def look_up(
-    frame: Frame, column: str, starts: Sequence[int], values: Sequence[float], name: str
+    frame: Frame,
+    column: str,
+    starts: Sequence[int],
+    values: Sequence[float],
+    name: str,
+    *,
+    end: int,
 ) -> Frame:
     """Add the value that is in force at each integer of a column.
 
-    A value is in force from its start until the next start. `starts` is sorted, and each is once.
-    Before the first start the value is null.
+    A value is in force from its start until the next start, the last one until `end`. `starts` is
+    sorted, and each is once. Before the first start, and from `end` on, the value is null.
     """
+    bounds = [*starts, end]
     in_force = partial(
-        _in_force, starts=np.array(starts, "int64"), values=pa.array([None, *values])
+        _in_force, starts=np.array(bounds, "int64"), values=pa.array([None, *values, None])
     )
     match frame.implementation:
         case nw.Implementation.POLARS:
             return _looked_up_on_polars(frame, column, in_force, name)
         case nw.Implementation.DUCKDB:
-            return _looked_up_on_duckdb(frame, column, starts, values, name)
+            return _looked_up_on_duckdb(frame, column, bounds, values, name)
         case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
-            return _looked_up_on_spark(frame, column, starts, values, name)
+            return _looked_up_on_spark(frame, column, bounds, values, name)
 
     def step(rows: Frame) -> Frame:
         table = rows.collect().to_native()
@@ -145,14 +153,13 @@ def _looked_up_on_polars(
 
 
 def _looked_up_on_duckdb(
-    frame: Frame, column: str, starts: Sequence[int], values: Sequence[float], name: str
+    frame: Frame, column: str, bounds: Sequence[int], values: Sequence[float], name: str
 ) -> Frame:
     # A subquery, not a join: relations of two connections cannot be joined.
     native: Any = frame.to_native()
-    ends = [*starts[1:], 2**63 - 1]
     rows = ", ".join(
-        f"({start}, {end}, {value!r}::DOUBLE)"
-        for start, end, value in zip(starts, ends, values, strict=True)
+        f"({start}, {stop}, {value!r}::DOUBLE)"
+        for (start, stop), value in zip(pairwise(bounds), values, strict=True)
     )
     known = f"(VALUES {rows}) AS known(start, stop, value)"
     in_force = f'known.start <= "{column}" AND "{column}" < known.stop'
@@ -161,13 +168,13 @@ def _looked_up_on_duckdb(
 
 
 def _looked_up_on_spark(
-    frame: Frame, column: str, starts: Sequence[int], values: Sequence[float], name: str
+    frame: Frame, column: str, bounds: Sequence[int], values: Sequence[float], name: str
 ) -> Frame:
     from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it
 
     native: Any = frame.to_native()
     start, stop = f"{name}_start", f"{name}_stop"
-    rows = list(zip(starts, [*starts[1:], 2**63 - 1], values, strict=True))
+    rows = list(zip(bounds[:-1], bounds[1:], values, strict=True))
     shape = f"`{start}` bigint, `{stop}` bigint, `{name}` double"
     known = functions.broadcast(native.sparkSession.createDataFrame(rows, shape))
     in_force = (functions.col(column) >= known[start]) & (functions.col(column) < known[stop])

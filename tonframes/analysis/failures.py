@@ -10,7 +10,12 @@ import narwhals as nw
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import PRICE, names_of, read_prices, with_price_at
 from tonframes.analysis.expressions import first_match, one_if
-from tonframes.analysis.grouping import keys_of, take_grouped
+from tonframes.analysis.grouping import (
+    in_time_or_largest_first,
+    keys_of,
+    refuse_ambiguous,
+    take_grouped,
+)
 from tonframes.analysis.phases import is_deposit, is_dust
 from tonframes.network import exit_codes, result_codes
 from tonframes.wire.schema import TRANSACTIONS
@@ -69,6 +74,8 @@ _NO_CALL = (DEPOSIT, DUST)
 _SETTLED = (COMMITTED, IGNORED, *_NO_CALL)
 
 _AMOUNTS = ("cost", "stuck")
+# Columns that are computed on the way.
+_STEPS = ("listed", "kept", "settled", "called", "calls", "failed")
 
 
 @overload
@@ -296,7 +303,8 @@ def failure_summary(
         transactions (account, account_state_code_hash_before, …); columns of messages (source, …),
         which means of the message that started the transaction; "operation", as `with_operation`
         gives it; or "hour", "day", "week" (from Monday) and "month", in UTC. An empty list makes
-        one group. External messages have no opcode: "opcode" is null.
+        one group, and no row if there is nothing to group. External messages have no opcode:
+        "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
     prices, currency
@@ -305,7 +313,8 @@ def failure_summary(
 
     Returns
     -------
-    A frame of the same engine with a row for each group with failures, the most failures first:
+    A frame of the same engine with a row for each group with failures: the most failures first,
+    or in the order of time if `by` has periods only.
 
     - the columns of `by`; phase and code come with their name and meaning.
     - failures: number of failed transactions.
@@ -339,6 +348,8 @@ def failure_summary(
     """
     messages = intake.paired("failure_summary", transactions, messages)
     keys = keys_of("failure_summary", by)
+    explained = [key for key in keys if key in OWN and key not in TRANSACTIONS.schema.names]
+    refuse_ambiguous("failure_summary", explained, transactions, messages)
     if {"phase", "code"} <= set(keys):
         at = max(keys.index("phase"), keys.index("code")) + 1
         keys = list(dict.fromkeys([*keys[:at], "name", "meaning", *keys[at:]]))
@@ -350,7 +361,7 @@ def failure_summary(
         messages,
         _needs(transactions, "failure_summary"),
         others,
-        figures=names_of(results.FAILURE_SUMMARY, (), money),
+        figures=(*names_of(results.FAILURE_SUMMARY, (), money), *_STEPS),
     )
     rows = with_price_at(
         rows, money, "now", helper="failure_summary", in_memory=intake.in_memory(transactions)
@@ -374,7 +385,7 @@ def failure_summary(
         groups, _AMOUNTS, helper="failure_summary", keys=keys, wide=wide, currency=money
     )
     groups = groups.select(names_of(results.FAILURE_SUMMARY, keys, money))
-    return intake.give(engines.largest_first(groups, "failures", keys), transactions)
+    return intake.give(in_time_or_largest_first(groups, "failures", keys), transactions)
 
 
 def _grouped(rows: Frame, others: Sequence[str]) -> Frame:

@@ -10,7 +10,7 @@ import narwhals as nw
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import names_of, read_prices, with_price_at
 from tonframes.analysis.doubts import UNMATCHED, sending, tell_unmatched, unmatched
-from tonframes.analysis.grouping import take_grouped
+from tonframes.analysis.grouping import in_time_or_largest_first, take_grouped
 from tonframes.analysis.phases import EXCHANGE, is_exchanged, with_true_gas
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
@@ -38,6 +38,8 @@ COMPONENTS = ("storage", "gas", "action", "bounce", "import", "due")
 _UNSURE = (*COMPONENTS, "residual")
 _OF_ROWS = (*_UNSURE, "total_fees")
 _AMOUNTS = (*_OF_ROWS, "fwd_fees", "unknown", "cost")
+# Columns that are computed on the way.
+_STEPS = ("external", "free", "rest", "zero", "total", "complete", "sent")
 # What is added, and what is subtracted.
 _COMBINED = {
     "cost": (["total_fees", "fwd_fees"], []),
@@ -210,8 +212,8 @@ def fee_summary(
         Columns to group by: columns of transactions (account, descr, compute_exit_code, trace_id,
         account_state_code_hash_before, …); columns of messages (source, …), which means of the
         message that started the transaction; "operation", as `with_operation` gives it; or "hour",
-        "day", "week" (from Monday) and "month", in UTC. An empty list makes one group. External
-        messages have no opcode: "opcode" is null.
+        "day", "week" (from Monday) and "month", in UTC. An empty list makes one group, and no row
+        if there is nothing to group. External messages have no opcode: "opcode" is null.
     wide
         Return sums of nanoton as decimal128(38, 0), which hold any sum, and not as int64.
     prices, currency
@@ -220,8 +222,8 @@ def fee_summary(
 
     Returns
     -------
-    A frame of the same engine with a row for each group, the largest cost first. Amounts are in
-    nanoton.
+    A frame of the same engine with a row for each group: the largest cost first, or in the
+    order of time if `by` has periods only. Amounts are in nanoton.
 
     - the columns of `by`.
     - transactions: number of transactions.
@@ -289,7 +291,7 @@ def fee_summary(
         messages,
         (*BREAKDOWN, *sending("fee_summary", transactions)),
         by,
-        figures=names_of(results.FEE_SUMMARY, (), money),
+        figures=(*names_of(results.FEE_SUMMARY, (), money), *_STEPS),
     )
     rows = with_price_at(
         rows, money, "now", helper="fee_summary", in_memory=intake.in_memory(transactions)
@@ -322,7 +324,7 @@ def fee_summary(
         currency=money,
     )
     groups = groups.select(names_of(results.FEE_SUMMARY, keys, money))
-    return intake.give(engines.largest_first(groups, "cost", keys), transactions)
+    return intake.give(in_time_or_largest_first(groups, "cost", keys), transactions)
 
 
 def _compared(rows: Frame) -> Frame:

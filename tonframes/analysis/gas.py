@@ -11,7 +11,7 @@ import narwhals as nw
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import UNPRICED, names_of, read_prices, with_price_at
 from tonframes.analysis.expressions import as_float, one_if, ratio
-from tonframes.analysis.grouping import take_grouped
+from tonframes.analysis.grouping import in_time_or_largest_first, take_grouped
 from tonframes.analysis.phases import GAS, with_gas
 from tonframes.errors import shorten
 from tonframes.network.prices import GAS_LIMIT
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _CODE = "account_state_code_hash_before"
 _COUNTS, _AMOUNTS = ("calls", "skipped", "free"), ("gas_used", "gas_fees", "vm_steps")
+# Columns that are computed on the way.
+_STEPS = ("exchanged", "gas", "free", "skipped", "of", "up_to", "bounded")
 _QUANTILES = {"gas_median": 50, "gas_p95": 95}
 
 
@@ -70,8 +72,8 @@ def gas_summary(
         Columns to group by: columns of transactions (account_state_code_hash_before, account, …);
         columns of messages (source, …), which means of the message that started the transaction;
         "operation", as `with_operation` gives it; or "hour", "day", "week" (from Monday) and
-        "month", in UTC. An empty list makes one group. External messages have no opcode: "opcode"
-        is null.
+        "month", in UTC. An empty list makes one group, and no row if there is nothing to group.
+        External messages have no opcode: "opcode" is null.
     wide
         Return sums as decimal128(38, 0), which hold any sum, and not as int64.
     prices, currency
@@ -80,8 +82,9 @@ def gas_summary(
 
     Returns
     -------
-    A frame of the same engine with a row for each group, the largest gas_fees first. The exchange
-    of gas and fees is undone (`undo_gas_exchange`).
+    A frame of the same engine with a row for each group: the largest gas_fees first, or in the
+    order of time if `by` has periods only. The exchange of gas and fees is undone
+    (`undo_gas_exchange`).
 
     - the columns of `by`.
     - transactions: number of transactions.
@@ -142,7 +145,7 @@ def gas_summary(
         messages,
         (*GAS, *["now"] * bool(money)),
         by,
-        figures=names_of(results.GAS_SUMMARY, (), money),
+        figures=(*names_of(results.GAS_SUMMARY, (), money), *_STEPS),
     )
     rows = with_price_at(
         rows, money, "now", helper="gas_summary", in_memory=intake.in_memory(transactions)
@@ -180,7 +183,7 @@ def gas_summary(
     )
     groups = engines.by_row(groups, _with_ratios)
     groups = groups.select(names_of(results.GAS_SUMMARY, keys, money))
-    return intake.give(engines.largest_first(groups, "gas_fees", keys), transactions)
+    return intake.give(in_time_or_largest_first(groups, "gas_fees", keys), transactions)
 
 
 def _counted(rows: Frame) -> Frame:
@@ -307,9 +310,8 @@ def gas_outliers(
     messages = intake.paired("gas_outliers", transactions, messages)
     result = results.GAS_OUTLIERS
     needs = (*GAS, "account", "lt", "now")
-    rows, keys = take_grouped(
-        "gas_outliers", transactions, messages, needs, by, figures=result.figures[4:]
-    )
+    figures = (*result.figures[4:], *_STEPS)
+    rows, keys = take_grouped("gas_outliers", transactions, messages, needs, by, figures=figures)
     grouping = keys or [sums.ALL]
     shown = result.names(keys)
 

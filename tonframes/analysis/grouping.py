@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
-from tonframes.analysis.doubts import tell_repeated
+from tonframes.analysis.doubts import tell_repeated, tell_unstarted
 from tonframes.analysis.operations import OPERATION, read_of, to_messages, to_transactions
 from tonframes.analysis.periods import PERIODS, with_period
+from tonframes.analysis.sums import ALL
 from tonframes.errors import did_you_mean, shorten
 from tonframes.network.opcodes import unsigned_opcodes
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
     from tonframes.analysis.engines import Frame
+    from tonframes.wire.record import Table
 
 #: What `by` may name in addition to columns.
 COMPUTED = (*PERIODS, OPERATION)
@@ -67,16 +69,22 @@ def take_grouped(
         transaction; `OPERATION`; or `PERIODS`, in UTC. With no name, all rows are one group. If a
         frame has a column `OPERATION`, this column is used.
     figures
-        Columns of the result: `by` cannot contain them.
+        Columns of the result, and of the steps towards it: `by` cannot contain them.
 
     Returns
     -------
     The rows, and the names of the columns to group by. Opcodes are unsigned, and null for external
     messages.
+
+    Raises
+    ------
+    ValueError
+        There is no such column, or a frame has a column with the name of a period or figure.
     """
     keys = keys_of(helper, by)
     refuse_figures(helper, keys, figures)
     periods = [key for key in keys if key in PERIODS]
+    refuse_ambiguous(helper, periods, transactions, messages)
     ours = intake.columns_of(transactions, helper, TRANSACTIONS)
     own = [key for key in keys if key in ours and key not in periods]
     others = [key for key in keys if key not in ours and key not in periods]
@@ -92,23 +100,59 @@ def take_grouped(
             f"messages= for {OPERATION} and columns of messages; {', '.join(PERIODS)} are computed "
             f"from now{near}"
         )
-    needs = [*needs, "hash", *["now"] * bool(periods), *["descr"] * (OPERATION in others)]
+    typed = OPERATION in others or (bool(others) and "descr" in ours)
+    needs = [*needs, "hash", *["now"] * bool(periods), *["descr"] * typed]
     rows = intake.take(transactions, helper, TRANSACTIONS, needs, also=own)
     tell_repeated(helper, transactions, rows)
     if others:
         theirs = intake.columns_of(messages, helper, MESSAGES)
         refuse_unknown(helper, others, theirs, [*ours, *theirs])
-        rows = _with_in_message(rows, helper, messages, others)
+        incoming = _in_messages(helper, messages, others)
+        intake.same_engine(helper, rows, incoming)
+        tell_unstarted(helper, transactions, rows, incoming)
+        rows = _with_in_message(rows, incoming, others)
     for period in periods:
         rows = with_period(rows, period, "now")
     return rows, keys
 
 
+def in_time_or_largest_first(groups: Frame, figure: str, keys: Sequence[str]) -> Frame:
+    """Sort groups: those of periods alone in the order of time, others by a figure."""
+    if keys and set(keys) <= set(PERIODS):
+        return engines.in_order(groups, keys)
+    return engines.largest_first(groups, figure, keys)
+
+
 def refuse_figures(helper: str, keys: Sequence[str], figures: Iterable[str]) -> None:
-    """Raise an error if a key has the name of a column of the result."""
-    here = set(figures)
+    """Raise an error if a key has the name of a column that the helper computes."""
+    here = {*figures, ALL}
     if taken := next((key for key in keys if key in here), None):
-        raise ValueError(f"{helper} cannot group by {taken!r}: it is a column of the result")
+        raise ValueError(
+            f"{helper} cannot group by {taken!r}: it is a column of the result, or of a step "
+            "towards it. To group by a column of your own, rename it"
+        )
+
+
+def refuse_ambiguous(
+    helper: str, computed: Sequence[str], transactions: object, messages: object | None
+) -> None:
+    """Raise an error if transactions or messages have a column with the name of a computed key."""
+    if computed:
+        refuse_own(helper, computed, transactions, TRANSACTIONS)
+        # A Blocks is in both places. Its messages are those of the schema: they need not be read.
+        if messages is not None and messages is not transactions:
+            refuse_own(helper, computed, messages, MESSAGES)
+
+
+def refuse_own(helper: str, computed: Sequence[str], frame: object, table: Table) -> None:
+    """Raise an error if a frame has a column with the name of a computed key."""
+    here = set(intake.columns_of(frame, helper, table))
+    if found := next((key for key in computed if key in here), None):
+        raise ValueError(
+            f"{helper} cannot group by {found!r}: the frame of {table.name} has a column of this "
+            f"name, and {helper} computes {found!r} itself. Rename the column to group by it, or "
+            "leave it out"
+        )
 
 
 def refuse_unknown(
@@ -117,19 +161,24 @@ def refuse_unknown(
     """Raise an error if no frame has the column of a key."""
     here = {*found, OPERATION}
     if unknown := next((key for key in keys if key not in here), None):
-        known = [*known, *COMPUTED]
-        near = did_you_mean(unknown, known) or f": there are {', '.join(known)}"
-        raise ValueError(f"{helper} cannot group by {unknown!r}: there is no such column{near}")
+        near = did_you_mean(unknown, [*known, *COMPUTED])
+        raise ValueError(
+            f"{helper} cannot group by {unknown!r}: there is no such column. by= takes columns of "
+            f"the frames, {OPERATION}, {', '.join(PERIODS[:-1])} and {PERIODS[-1]}{near}"
+        )
 
 
-def _with_in_message(rows: Frame, helper: str, messages: object, names: list[str]) -> Frame:
+def _in_messages(helper: str, messages: object, names: list[str]) -> Frame:
+    """Return columns of in-messages: one row for each transaction, however often it is there."""
     incoming = messages_with(
         messages, helper, names, ["tx_hash", "direction", *["source"] * ("opcode" in names)]
     ).filter(nw.col("direction") == "in")
-    intake.same_engine(helper, rows, incoming)
     if "opcode" in names:
         incoming = engines.by_row(incoming, _with_internal_opcode)
-    incoming = incoming.select("tx_hash", *names)
+    return incoming.select("tx_hash", *names).unique("tx_hash")
+
+
+def _with_in_message(rows: Frame, incoming: Frame, names: list[str]) -> Frame:
     rows = rows.join(incoming, left_on="hash", right_on="tx_hash", how="left")
     if OPERATION not in names:
         return rows

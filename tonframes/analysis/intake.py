@@ -84,6 +84,20 @@ def take(
     return engines.lazy(native).with_columns(nw.col(name).cast(nw.Int64) for name in wide)
 
 
+def newest(helper: str, frame: object, table: Table, columns: list[str]) -> Frame:
+    """Return the newest row of each address, with `columns`.
+
+    If several are equally new, it is always the same one. Rows without an address are left out.
+    """
+    rows = take(frame, helper, table, ["address", *columns, "fetched_at"])
+    rows = rows.filter(~nw.col("address").is_null())
+    return engines.by_group(rows, ["address"], partial(_last, columns=columns))
+
+
+def _last(rows: Frame, columns: list[str]) -> Frame:
+    return rows.unique(["address"], keep="last", order_by=["fetched_at", *columns])
+
+
 def columns_of(frame: object, helper: str, table: Table) -> list[str]:
     """List the columns of a frame that the user passed."""
     return _enter(frame, helper, table).collect_schema().names()

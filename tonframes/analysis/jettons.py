@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 import pyarrow as pa
 
-from tonframes.analysis import engines, results
-from tonframes.analysis.names import newest, token_entries
+from tonframes.analysis import engines, intake, results
+from tonframes.analysis.names import token_entries
 from tonframes.native import enter
 from tonframes.wire.schema import METADATA
 
@@ -64,7 +65,8 @@ def jetton_amounts(bodies: AnyFrame, metadata: object) -> AnyFrame:
       USD₮. Compare `jetton`. They are as the service sent them: `tonframes.inert.inert` makes them
       safe to print.
     - decimals: its number of decimal places; null if the metadata has none.
-    - amount_units: the amount divided by 10 to the power of `decimals`, the nearest float.
+    - amount_units: the amount divided by 10 to the power of `decimals`, the nearest float; null
+      beyond the largest float.
     - amount_units_exact: the same with every digit, as text.
 
     What is unknown is null: all of these of bodies without an amount, or of wallets that the
@@ -131,7 +133,7 @@ def _checked(bodies: Any) -> nw.DataFrame[Any]:
 
 def _known(metadata: object) -> tuple[dict[str, str], dict[str, _Jetton]]:
     """Return the jetton of each wallet, and what is known of each jetton."""
-    rows = newest(_HELPER, metadata, METADATA, ["token_info"]).collect("pyarrow")
+    rows = intake.newest(_HELPER, metadata, METADATA, ["token_info"]).collect("pyarrow")
     wallets, jettons = {}, {}
     for address, info in zip(rows["address"].to_list(), rows["token_info"].to_list(), strict=True):
         for entry in token_entries(info):
@@ -163,8 +165,12 @@ def _decimals(value: object) -> int | None:
 
 def _in_units(amount: object, decimals: int | None) -> tuple[float | None, str | None]:
     """Return an amount in units, as the nearest float and with every digit."""
-    if decimals is None or not (isinstance(amount, str) and amount.isdecimal()):
+    if decimals is None or not isinstance(amount, str):
         return None, None
-    number, scale = int(amount), 10**decimals
-    whole, part = divmod(number, scale)
-    return number / scale, f"{whole}.{part:0{decimals}}" if decimals else str(whole)
+    if not (amount.isascii() and amount.isdecimal()):
+        return None, None
+    # As text: Python refuses integers of more than 4300 digits.
+    digits = amount.lstrip("0").zfill(decimals + 1)
+    exact = f"{digits[:-decimals]}.{digits[-decimals:]}" if decimals else digits
+    units = float(exact)
+    return None if math.isinf(units) else units, exact

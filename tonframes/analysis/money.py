@@ -64,7 +64,7 @@ def with_price(
     each column that is converted, there is:
 
     - <column>_<currency>: the amount in the currency, as a float. It is null if the amount or the
-      time is unknown, or if the time is before the first price.
+      time is unknown, or if the time is before the first price or after the year 9999.
 
     Raises
     ------

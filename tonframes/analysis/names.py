@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from tonframes.analysis.engines import AnyFrame, Frame
-    from tonframes.wire.record import Table
 
     Rows = nw.DataFrame[Any] | Frame
 
@@ -90,7 +89,7 @@ def with_names(
     ['MUD₮', 'Picture 0']
     """
     rows, found = _checked(frame, columns)
-    book = newest(_HELPER, address_book, ADDRESS_BOOK, ["domain", "user_friendly"])
+    book = intake.newest(_HELPER, address_book, ADDRESS_BOOK, ["domain", "user_friendly"])
     intake.same_engine(_HELPER, rows.lazy(), book)
     tokens = {} if metadata is None else _tokens(metadata)
     order = list(rows.collect_schema())
@@ -140,20 +139,9 @@ def _with_contract(rows: Frame, column: str) -> Frame:
     return rows.with_columns(code_names(nw.col(column)).alias(f"{column}_name"))
 
 
-def newest(helper: str, frame: object, table: Table, columns: list[str]) -> Frame:
-    """Keep the newest row of each address; if several are equally new, always the same one."""
-    rows = intake.take(frame, helper, table, ["address", *columns, "fetched_at"])
-    rows = rows.filter(~nw.col("address").is_null())
-    return engines.by_group(rows, ["address"], partial(_last, columns=columns))
-
-
-def _last(rows: Frame, columns: list[str]) -> Frame:
-    return rows.unique(["address"], keep="last", order_by=["fetched_at", *columns])
-
-
 def _tokens(metadata: object) -> dict[str, str]:
     """Return the names of tokens by address."""
-    rows = newest(_HELPER, metadata, METADATA, ["token_info"]).collect("pyarrow")
+    rows = intake.newest(_HELPER, metadata, METADATA, ["token_info"]).collect("pyarrow")
     named = zip(rows["address"].to_list(), map(_token, rows["token_info"].to_list()), strict=True)
     return {address: name for address, name in named if name is not None}
 

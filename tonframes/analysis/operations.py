@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, overload
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
+from tonframes.analysis.doubts import TICKS, tell_unstarted
 from tonframes.analysis.expressions import first_match
 from tonframes.network.lookup import look_up
 from tonframes.network.opcodes import opcode_names, unsigned_opcodes
@@ -119,6 +120,7 @@ def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFram
     rows = _without_operation(frame, TRANSACTIONS, OF_TRANSACTIONS)
     incoming = _incoming(messages)
     intake.same_engine(_HELPER, rows, incoming)
+    tell_unstarted(_HELPER, frame, rows, incoming)
     found = engines.beside(
         rows.collect() if intake.in_memory(frame) else rows,
         OF_TRANSACTIONS,
@@ -156,7 +158,7 @@ def to_messages(rows: Frame) -> Frame:
 
 def to_transactions(rows: Frame) -> Frame:
     """Add the operation to transactions that have that of their in-message, if there is one."""
-    operation = nw.when(nw.col("descr") == "tick_tock").then(nw.lit(TICK_TOCK))
+    operation = nw.when(nw.col("descr") == TICKS).then(nw.lit(TICK_TOCK))
     return rows.with_columns(operation.otherwise(nw.col(OPERATION)).alias(OPERATION))
 
 
@@ -174,7 +176,7 @@ def _without_operation(frame: object, table: Table, reads: Sequence[str]) -> Fra
 
 
 def _incoming(messages: object) -> Frame:
-    """Return the operations of in-messages, by the hash of the transaction."""
+    """Return the operations of in-messages, by the hash of the transaction, each once."""
     reads = ["tx_hash", "direction", *read_of(messages, _HELPER)]
     rows = intake.take(messages, _HELPER, MESSAGES, reads).filter(nw.col("direction") == "in")
     return engines.by_row(rows, to_messages).select("tx_hash", OPERATION).unique("tx_hash")

@@ -16,8 +16,8 @@ from tonframes.wire.schema import ACCOUNTS
 if TYPE_CHECKING:
     from tonframes.analysis.engines import Frame
 
-#: What is read of account states.
-STATES = ("address", "status", "balance", "code_boc", "data_boc", "fetched_at")
+#: What is read of account states, in addition to address and fetched_at.
+STATES = ("status", "balance", "code_boc", "data_boc")
 
 DAY = 86_400
 #: The account is frozen once its debt is above this.
@@ -42,17 +42,17 @@ def are_states(given: object) -> bool:
 
 
 def rates_of_states(given: Any) -> Frame:
-    """Return the columns of `storage_rates`, in the order of the states."""
+    """Return the columns of `storage_rates`, from the newest state of each account."""
     if not intake.in_memory(given):
         raise TypeError(
             "storage_rates reads the code and data of account states in Python: collect the lazy "
             "frame first"
         )
     frame = getattr(given, ACCOUNTS.name) if isinstance(given, TableSet) else given
-    rows = intake.take(frame, "storage_rates", ACCOUNTS, STATES)
-    read = rows.collect("pyarrow").to_native().select(STATES).to_pylist()
+    rows = intake.newest("storage_rates", frame, ACCOUNTS, list(STATES))
+    read = rows.collect("pyarrow").to_native().select(["address", *STATES, "fetched_at"])
     shape = pa.schema([(each.name, each.kind.arrow) for each in results.STORAGE_RATES.columns])
-    table = pa.Table.from_pylist([_rate(**state) for state in read], shape)
+    table = pa.Table.from_pylist([_rate(**state) for state in read.to_pylist()], shape)
     return engines.made_of(table, rows)
 
 
@@ -77,7 +77,9 @@ def _rate(
     if size is None or balance is None or now is None:
         return row
     cells, bits = size
-    prices = next(entry for entry in reversed(STORAGE) if entry.valid_from <= now)
+    prices = next((entry for entry in reversed(STORAGE) if entry.valid_from <= now), None)
+    if prices is None:
+        return row
     if address.startswith(_MASTERCHAIN):
         price = bits * prices.mc_bit_price + cells * prices.mc_cell_price
     else:

@@ -88,12 +88,12 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
       accounts that are not active.
     - cells, bits: the size that the rent is for; null from transactions.
 
-    From account states, `now` is when the state was fetched, and rent_per_day is what the size
-    costs at the prices of that time. The days count from the last transaction, whose time a state
-    does not show, and debts are unknown: they are taken to be 0. `intervals` is 0; debt, collected,
-    seconds and steady are null. Code and data that were not fetched leave the rent unknown. Special
-    accounts of the masterchain, which pay no rent, cannot be told apart, and libraries and extra
-    currencies of an account are not counted.
+    From account states, the newest state of each account counts. `now` is when it was fetched, and
+    rent_per_day is what the size costs at the prices of that time. The days count from the last
+    transaction, whose time a state does not show, and debts are unknown: they are taken to be 0.
+    `intervals` is 0; debt, collected, seconds and steady are null. Code and data that were not
+    fetched leave the rent unknown. Special accounts of the masterchain, which pay no rent, cannot
+    be told apart, and libraries and extra currencies of an account are not counted.
 
     Unknown values are null, such as the rent of an account with one transaction in the frame.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
-from tonframes.analysis.doubts import tell_repeated
+from tonframes.analysis.doubts import in_doubt, sending, tell_repeated, tell_unmatched, unmatched
 from tonframes.analysis.expressions import one_if
 from tonframes.analysis.phases import is_deposit, is_dust
 from tonframes.analysis.trees import depths
@@ -127,12 +128,15 @@ def trace_costs(
     1      True             2      2  385969650  1000000000
     """
     messages = intake.paired("trace_costs", transactions, messages)
-    rows = intake.take(transactions, "trace_costs", TRANSACTIONS, TRACES)
+    needs = (*TRACES, *sending("trace_costs", transactions))
+    rows = intake.take(transactions, "trace_costs", TRANSACTIONS, needs)
     tell_repeated("trace_costs", transactions, rows)
     rows = rows.filter(~nw.col("trace_id").is_null())
     ends = intake.take(messages, "trace_costs", MESSAGES, TRACE_MESSAGES)
     ends = ends.filter(~nw.col("trace_id").is_null())
     intake.same_engine("trace_costs", rows, ends)
+    if in_doubt(transactions):
+        tell_unmatched("trace_costs", transactions, _matched(rows, ends))
     starts = rows.filter(nw.col("hash") == nw.col("trace_id")).select(
         "trace_id", started_by="account", started_at="now"
     )
@@ -153,6 +157,19 @@ def trace_costs(
     traces = sums.whole(traces, _AMOUNTS, helper="trace_costs", keys=["trace_id"], wide=wide)
     traces = traces.select(results.TRACE_COSTS.names())
     return intake.give(engines.largest_first(traces, "cost", ["trace_id"]), transactions)
+
+
+def _matched(rows: Frame, messages: Frame) -> Frame:
+    """Compare transactions with the number of their messages."""
+    counted = engines.by_row(messages, _counted)
+    counted = sums.add_up(counted, ["tx_hash"], sums=["sent", "come"], rows_as="messages")
+    rows = rows.join(counted, left_on="hash", right_on="tx_hash", how="left")
+    return engines.by_row(rows, partial(unmatched, sent="sent", come="come"))
+
+
+def _counted(messages: Frame) -> Frame:
+    come = nw.col("direction") == "in"
+    return messages.select("tx_hash", sent=one_if(~come), come=one_if(come))
 
 
 def _transactions(rows: Frame) -> Frame:

@@ -91,6 +91,17 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     filled. A body that exceeds the limits of the network (8192 cells, 2^21 bits) is not read, and
     `error` says so.
 
+    A sum of jettons must count each movement once, and each jetton by itself:
+
+    - A message has a row with direction "out", where it was sent, and one with "in", where it
+      arrived. Keep one row for each `msg_hash`.
+    - One movement may have three messages: jetton_transfer, from the owner to the own jetton
+      wallet; jetton_internal_transfer, from there to the jetton wallet of the receiver; and
+      jetton_notify, from there to the receiver. Keep one `kind`. A jetton_transfer is a request,
+      which may fail. A jetton_internal_transfer is sent when the jettons have left the wallet, and
+      also for new jettons. A jetton_notify is sent only if the sender has asked for it.
+    - Amounts of different jettons cannot be added. `jetton_amounts` names the jetton of a message.
+
     Examples
     --------
     >>> from tonframes import read_blocks, sample
@@ -98,11 +109,15 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     >>> decoded = decode_bodies(messages)
     >>> decoded.kind.value_counts().head(3).to_dict()
     {'text_comment': 1132, 'excess': 539, 'jetton_transfer': 450}
-    >>> transfers = decoded[decoded.kind == "jetton_transfer"]
-    >>> float(transfers.amount.sum() / 10**6)
-    213.060133
-    >>> sum(map(int, transfers.amount_exact))
-    213060133
+
+    The sum of the transfers of each jetton whose metadata is known:
+
+    >>> from tonframes import jetton_amounts, read_accounts
+    >>> transfers = decoded[decoded.kind == "jetton_transfer"].drop_duplicates("msg_hash")
+    >>> amounts = jetton_amounts(transfers, read_accounts(sample()).metadata)
+    >>> exact = amounts.amount_exact.map(int)
+    >>> {jetton[:6]: int(total) for jetton, total in exact.groupby(amounts.jetton).sum().items()}
+    {'0:002C': 36202826, '0:1545': 22949396}
     """
     require_pytoniq("decode_bodies")
     rows, column = _rows_and_bodies(messages)

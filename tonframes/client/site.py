@@ -36,6 +36,8 @@ class Site:
         """
         if not isinstance(text, str):
             raise TypeError(f"base_url is a str, not {type(text).__name__}")
+        if re.search(r"\s", text):  # urlsplit leaves line breaks out
+            raise ValueError("base_url contains white space")
         try:
             parts = urlsplit(text)
             host, port = parts.hostname or "", parts.port

@@ -325,9 +325,9 @@ def _absence(client: Client, seqno: int, error: RequestError) -> str:
         if not known.has(seqno):
             raise error from None
     if not known.has(seqno):
+        last = f"the last one is {known.last}" if known.last else "it has no masterchain blocks"
         raise RequestError(
-            f"masterchain block {seqno} is not indexed yet by {client.base_url}: the last one is "
-            f"{known.last}",
+            f"masterchain block {seqno} is not indexed yet by {client.base_url}: {last}",
             status=error.status,
             retryable=True,
         ) from None

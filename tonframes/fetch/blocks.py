@@ -111,6 +111,12 @@ def fetch_blocks(
     An error raised while fetching has the attributes `partial`, a `Blocks` with what was fetched
     or held, and `missing`, the ranges of seqnos that are not.
 
+    Warns
+    -----
+    TonframesWarning
+        The service is behind: it lacks blocks before the second moment, though that is past. The
+        range ends with the last block that it has.
+
     Examples
     --------
     >>> import tonframes as tf
@@ -191,6 +197,7 @@ def _committed(
             _commit(store, part, network)
             yield part
     except GeneratorExit:
+        reading.drop(part)
         for part in reading.rest():
             _commit(store, part, network)
         raise
@@ -282,6 +289,11 @@ class _Reading:
                 yield proven
                 part.drop(proven)
         yield from self._part.prove(self._failures)
+
+    def drop(self, given: Proven) -> None:
+        """Forget the part that `parts` has yielded last, if nothing comes after it."""
+        if given.seqnos.start == self._part.seqnos.start:
+            self._part.drop(given)
 
     def rest(self) -> Iterator[Proven]:
         """Yield what is proven by what has come, without another request."""

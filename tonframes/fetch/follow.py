@@ -26,6 +26,7 @@ from tonframes.store import SPAN, blocks_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from datetime import date
 
     from tonframes.client import Client
     from tonframes.fetch.network import MasterchainBlock
@@ -43,7 +44,7 @@ _log = logging.getLogger(__name__)
 
 
 def follow_blocks(
-    start: int | str | datetime | None = None,
+    start: int | str | datetime | date | None = None,
     *,
     client: ClientOption = None,
     store: StoreOption = DEFAULT,

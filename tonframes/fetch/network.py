@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from tonframes.store import Store
 
 
+#: Seconds by which a replica of the service may be behind another one, and by which blocks with
+#: nearby logical times may differ in time.
+LAG = 60
+
 #: Repetitions of a 404 for `masterchainInfo`, and the seconds between them.
 REPEATED, PAUSE = 2, 0.2
 

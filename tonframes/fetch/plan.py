@@ -108,9 +108,9 @@ class Plan:
             f"time: {self._told(self.requests_by_block)}"
         )
 
-    def _told(self, requests: int) -> str:
-        times = ", ".join(f"{_time(s)} {plan}" for plan, s in self._seconds(requests).items())
-        return f"{requests} requests: {times}"
+    @staticmethod
+    def _told(requests: int) -> str:
+        return f"{requests} requests ({times_of(requests)})"
 
     def _repr_html_(self) -> str:
         return f"<p>{html.escape(str(self))}</p>"
@@ -192,9 +192,25 @@ def _count(runs: tuple[range, ...]) -> int:
     return sum(map(len, runs))
 
 
+def times_of(requests: int) -> str:
+    """Return how long requests take at the rate of each plan of TON Center, as text.
+
+    Examples
+    --------
+    >>> times_of(20)
+    '20 s without a key for TON Center, 2 s with the plan free, under a second with plus, advanced'
+    """
+    seconds = {plan: requests / rate for plan, rate in PLANS.items()}
+    keyless, *keyed = ((plan, needed) for plan, needed in seconds.items() if needed >= 1)
+    quick = ", ".join(plan for plan, needed in seconds.items() if needed < 1)
+    times = [f"{_time(keyless[1])} {keyless[0]} for TON Center"]
+    times += [f"{_time(needed)} with the plan {plan}" for plan, needed in keyed]
+    return ", ".join([*times, *([f"under a second with {quick}"] if quick else [])])
+
+
 def _time(seconds: float) -> str:
     hours, rest = divmod(round(seconds), 3600)
     minutes, rest = divmod(rest, 60)
     parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
     told = [f"{number} {unit}" for number, unit in parts if number]
-    return " ".join(told[:2]) or "0 s"
+    return " ".join(told[:2])

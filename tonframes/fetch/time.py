@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING
 
-from tonframes.errors import DecodeError, MissingError, RequestError, shorten
+from tonframes.display import moment as spelt
+from tonframes.errors import DecodeError, MissingError, RequestError, shorten, warn
 from tonframes.fetch.block import wait_until_there
-from tonframes.fetch.network import masterchain_info
+from tonframes.fetch.network import LAG, masterchain_info
 from tonframes.fetch.proof import MASTERCHAIN
 from tonframes.fetch.resolve import ClientOption, resolve_client
 from tonframes.moments import parse_moment
-from tonframes.seqnos import checked
+from tonframes.seqnos import checked, from_text
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from tonframes.fetch.resolve import Seqnos
 
 
-def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
+def seqno_at(time: datetime | date | str, *, client: ClientOption = None) -> int:
     """Return the seqno of the first masterchain block at or after a moment.
 
     `range(seqno_at(a), seqno_at(b))` are the masterchain blocks from `a` on and before `b`. For a
@@ -30,7 +31,8 @@ def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
     Parameters
     ----------
     time
-        A datetime with a time zone, or text that pandas reads (in UTC if it names no time zone).
+        A datetime with a time zone, a date (in UTC), or text in the form of ISO 8601 such as
+        `2026-05-28T20:28` (in UTC if it names no time zone).
     client
         As in `fetch_blocks`, except "offline".
 
@@ -52,6 +54,11 @@ def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
     ...     tf.seqno_at("2026-05-28 20:28", client=client)
     90000045
     """
+    return _find(time, client)[0]
+
+
+def _find(time: datetime | date | str, client: ClientOption) -> tuple[int, datetime]:
+    """Return what `seqno_at` does, and the time of the last masterchain block of the service."""
     when = parse_moment(time, "time")
     if when > datetime.now(UTC):
         raise ValueError(f"time is in the future: {when}")
@@ -67,11 +74,12 @@ def seqno_at(time: datetime | str, *, client: ClientOption = None) -> int:
                 f"{service} has masterchain blocks from {first} on, and its time is "
                 f"{datetime.fromtimestamp(begins, UTC)}"
             )
+        newest = datetime.fromtimestamp(ends, UTC)
         if moment <= begins:
-            return first
+            return first, newest
         if moment > ends:
-            return last + 1
-        return _search(online, moment, (first, begins), (last, ends))
+            return last + 1, newest
+        return _search(online, moment, (first, begins), (last, ends)), newest
 
 
 def resolve_seqnos(seqnos: Seqnos, client: Client | None) -> tuple[range, ...]:
@@ -95,6 +103,17 @@ def resolve_seqnos(seqnos: Seqnos, client: Client | None) -> tuple[range, ...]:
 
 
 def _read(text: str, client: Client | None) -> range:
+    seqnos = from_text(text)
+    if seqnos is None:
+        seqnos = _between(text, client)
+    if not seqnos:
+        raise ValueError(
+            f"{text!r} is empty: it starts at {seqnos.start} and ends before {seqnos.stop}"
+        )
+    return seqnos
+
+
+def _between(text: str, client: Client | None) -> range:
     # A moment contains colons, and hyphens, which seqnos do not.
     start, separator, stop = text.partition("/" if "/" in text or "-" in text else ":")
     if not separator:
@@ -105,25 +124,36 @@ def _read(text: str, client: Client | None) -> range:
     are_moments = not (_is_number(start) or _is_number(stop))
     if are_moments and _moment(start) >= _moment(stop):
         raise ValueError(f"{text!r} is empty: it ends before it starts")
-    seqnos = range(resolve_seqno(start, client), resolve_seqno(stop, client))
-    if not seqnos:
-        raise ValueError(
-            f"{text!r} is empty: it starts at {seqnos.start} and ends before {seqnos.stop}"
-        )
-    return seqnos
+    return range(resolve_seqno(start, client), _resolve_stop(stop, client))
 
 
-def resolve_seqno(start: int | str | datetime, client: Client | None) -> int:
+def resolve_seqno(start: int | str | datetime | date, client: Client | None) -> int:
     """Return a masterchain seqno, or that of the first masterchain block at or after a moment."""
     if isinstance(start, str):
         if _is_number(start):
             return int(start)
         start = _moment(start)
-    if isinstance(start, datetime):
+    if isinstance(start, date):  # a datetime is a date
         return seqno_at(start, client="offline" if client is None else client)
     if isinstance(start, bool) or not isinstance(start, int):
         raise TypeError(f"a seqno is an int, or a moment, not {shorten(start)}")
     return start
+
+
+def _resolve_stop(stop: str, client: Client | None) -> int:
+    """Return what `resolve_seqno` does; warn if the service lacks blocks before a past moment."""
+    if _is_number(stop):
+        return int(stop)
+    until = _moment(stop)
+    if client is None:
+        return seqno_at(until, client="offline")
+    seqno, newest = _find(until, client)
+    if newest < until < datetime.now(UTC) - timedelta(seconds=LAG):
+        warn(
+            f"{client.base_url} is behind: its last masterchain block is {seqno - 1} of "
+            f"{spelt(newest)}. It may lack blocks until {spelt(until)}; the range ends without them"
+        )
+    return seqno
 
 
 def _is_number(text: str) -> bool:

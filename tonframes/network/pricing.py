@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import TypeAlias
 
 from tonframes.errors import shorten
@@ -21,7 +21,7 @@ from tonframes.moments import parse_moment
 from tonframes.network.prices import PRICES, Prices
 
 #: A moment: a datetime with a time zone, unix seconds, or text (UTC if it names no time zone).
-Moment: TypeAlias = datetime | int | str
+Moment: TypeAlias = datetime | date | int | str
 
 
 def gas_fee(
@@ -339,7 +339,7 @@ def _span(row: Prices) -> str:
 
 def _second(at: Moment) -> int:
     """Return the unix second of a moment, or raise an error if it is not a moment."""
-    if isinstance(at, datetime | str):
+    if isinstance(at, date | str):  # a datetime is a date
         return math.floor(parse_moment(at, "at").timestamp())
     if isinstance(at, bool) or not hasattr(at, "__index__"):
         raise TypeError(

@@ -96,6 +96,7 @@ def plot_fees(
     groups = frames.to_pandas(
         fee_summary(transactions, messages, by=keys, wide=True, **drawn.options)
     )
+    groups = groups.sort_values(drawn.column("cost"), ascending=False, kind="stable")
     period = times.period_of(keys, groups)
     groups = times.over_time("plot_fees", groups, period)
     names, rows = labels.label_groups(groups, keys, top, "plot_fees", address_book)

@@ -81,6 +81,7 @@ def plot_gas(
     groups = gas_summary(transactions, messages, by=keys or "compute_gas_used", wide=True)
     groups = frames.to_pandas(groups)
     groups = groups[groups.gas_max > 0]
+    groups = groups.sort_values("gas_fees", ascending=False, kind="stable")
     period = times.period_of(keys, groups)
     groups = times.over_time("plot_gas", groups, period, "calls")
     title = labels.title("Gas" if keys else "Gas of a call", keys)

@@ -25,6 +25,9 @@ range comes last: with it the range is held. It is the first to go when a range 
 that are written together get their names together, so those without their transactions tell that
 these were removed, unless the temporary file of them is there: see `lost`.
 
+Names that begin with a dot belong to other programs: they are ignored, and stay. The lock and the
+temporary files of older versions have such names too.
+
 Damage: a file has a seal of all its bytes and one of its footer (`tonframes.sealed`). The footer is
 verified each time a file is opened, and a page when it is read. No file with a valid footer is
 deleted unless others have its rows: it is set aside.

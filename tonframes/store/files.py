@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
 #: The folders of snapshots, in the order in which they are written.
 SNAPSHOT_FOLDERS = ("metadata", "address_book", "accounts")
+#: Those of them of which only fetching accounts reads the files.
+OF_ACCOUNTS = ("metadata", "accounts")
 #: The folder of damaged files.
 ASIDE = "damaged"
 #: All folders with tables.
@@ -38,6 +40,14 @@ def table_of(folder: str) -> Table:
     return schema.HISTORIES if name == schema.HISTORIES.name else schema.TABLES[name]
 
 
+def is_table_file(name: str) -> bool:
+    """Return whether a file has the name of one with rows.
+
+    Names that begin with a dot are of other programs, such as the `._*` files of macOS.
+    """
+    return name.endswith(".parquet") and not name.startswith(".")
+
+
 def range_name(run: range) -> str:
     """Return the name of the files of a range of masterchain seqnos."""
     return f"{run.start:011d}-{run.stop:011d}.parquet"
@@ -47,7 +57,8 @@ class Damaged(StoreError):  # noqa: N818 - a state of a file; only the store han
     """A file is not, or no longer, what was written under its name."""
 
     def __init__(self, file: Path, reason: str, advice: str = "") -> None:
-        again = "fetching into the store again, with the network, sets aside what is damaged"
+        what = "accounts " if file.parent.name in OF_ACCOUNTS else ""
+        again = f"fetching {what}into the store again, with the network, sets aside what is damaged"
         super().__init__(f"{file} {reason}; {advice and f'{advice}; '}{again}", path=file)
         self.reason = reason
 

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 from tonframes import sealed
 from tonframes.errors import StoreError
-from tonframes.store.files import ASIDE, HISTORY_FOLDERS, SNAPSHOT_FOLDERS, Damaged, reading
+from tonframes.store.files import (
+    ASIDE,
+    HISTORY_FOLDERS,
+    SNAPSHOT_FOLDERS,
+    Damaged,
+    is_table_file,
+    reading,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -25,7 +32,7 @@ def check_folders(store: Path, committed: Sequence[Path]) -> None:
         killed leaves one file at most without those that it would have written next.
     """
     *others, last = HISTORY_FOLDERS
-    histories, accounts = _some(store / last), _some(store / "accounts")
+    histories = _some(store / last)
     for files, folder, names in (
         (list(committed), "transactions", ["messages", "blocks"]),
         (histories, last, others),
@@ -38,7 +45,8 @@ def check_folders(store: Path, committed: Sequence[Path]) -> None:
                 _check(store, name, files)
     if not (store / "accounts").is_dir():
         _check(store, "accounts", _some(store / "metadata"))
-    for file in (*committed[-1:], *histories[:1], *accounts[:1]):
+    newest = [file for name in (last, *SNAPSHOT_FOLDERS) for file in _newest(store / name)]
+    for file in (*committed[-1:], *newest):
         for name in _said(file).get("snapshots", ()):
             if name in SNAPSHOT_FOLDERS and not _some(store / name) and not _damaged(store, name):
                 raise _away(store / name, file)
@@ -68,10 +76,19 @@ def _some(folder: Path) -> list[Path]:
     """List the first files of a folder, without listing them all."""
     try:
         with os.scandir(folder) as entries:
-            names = (entry.name for entry in entries if entry.name.endswith(".parquet"))
+            names = (entry.name for entry in entries if is_table_file(entry.name))
             return [folder / name for name in islice(names, 2)]
     except OSError:
         return []
+
+
+def _newest(folder: Path) -> list[Path]:
+    """List the file of a folder that has the latest moment in its name, if there is any."""
+    try:
+        files = [file for file in folder.iterdir() if is_table_file(file.name)]
+    except OSError:
+        return []
+    return sorted(files)[-1:]
 
 
 def _damaged(store: Path, name: str) -> bool:

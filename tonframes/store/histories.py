@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from tonframes.seqnos import subtract
 from tonframes.store.files import HISTORY_FOLDERS, Damaged
-from tonframes.store.lost import files_without, gone, still_lost
+from tonframes.store.lost import files_without, gone, still_seen
 from tonframes.store.merging import reading_again, replaced_files, rows_of
 from tonframes.store.overlaps import once
 from tonframes.store.spans import Span, joined_spans, new_rows, spans_of
@@ -72,7 +72,7 @@ def check_histories(reader: Reader, accounts: Collection[str] | None = None) -> 
             and not _are_held(_spans_file(reader.held_file(last, file.name)), accounts, held)
         ]
 
-    if found := still_lost(lost):
+    if found := still_seen(lost):
         again = f"fetch its accounts again with fetch_transactions(..., store={str(reader.path)!r})"
         raise gone(reader.path / last, found, again)
 

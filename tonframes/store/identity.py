@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from tonframes import sealed
 from tonframes.errors import StoreError, shorten, warn
 from tonframes.regular import irregular
-from tonframes.store.files import FOLDERS, Damaged, reading, refuse_newer
+from tonframes.store.files import FOLDERS, Damaged, is_table_file, reading, refuse_newer
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -128,7 +128,7 @@ def _of_footers(store: Path, _stamps: tuple[int, ...]) -> StoreInfo | None:
 def _footers(store: Path) -> Iterator[Mapping[str, Any]]:
     """List what the files of a store say of themselves, without those that are damaged."""
     for folder in FOLDERS:
-        for file in (store / folder).glob("*.parquet"):
+        for file in filter(lambda file: is_table_file(file.name), (store / folder).glob("*")):
             try:
                 with reading(file), sealed.opened(file) as opened:
                     about = opened.about

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from tonframes.errors import MissingError, StoreError, shorten
 from tonframes.seqnos import SPAN, joined, meeting, spell, subtract
-from tonframes.store.files import FOLDERS, Damaged, HeldFile, table_of
+from tonframes.store.files import FOLDERS, Damaged, HeldFile, is_table_file, table_of
 from tonframes.store.folders import check_folders
 from tonframes.store.identity import read_info
-from tonframes.store.lost import files_without, gone, still_lost
+from tonframes.store.lost import files_without, gone, still_seen
 from tonframes.store.overlaps import check_equal, disjoint
 
 if TYPE_CHECKING:
@@ -93,16 +93,19 @@ class Listing:
 
         Files of other tables show that there was one.
         """
-
-        def lost() -> list[Path]:
-            found = files_without(self.path, ("messages", "blocks"), "transactions")
-            held = self.held() if found else ()
-            return [f for f in found if subtract([self._held_file(f, None).run or range(0)], held)]
-
-        if found := still_lost(lost):
+        if found := still_seen(self.files_left):
             self._held_file(found[0], self.network).footer()  # it may have the name of another one
             again = f"fetch its seqnos again with fetch_blocks(..., store={str(self.path)!r})"
             raise gone(self.path / "transactions", found, again)
+
+    def files_left(self) -> list[Path]:
+        """List files of messages and blocks that have lost their file of transactions.
+
+        Their seqnos are not held by other files either.
+        """
+        found = files_without(self.path, ("messages", "blocks"), "transactions")
+        held = self.held() if found else ()
+        return [f for f in found if subtract([self._held_file(f, None).run or range(0)], held)]
 
     # ── ranges of masterchain seqnos ─────────────────────────────────────────────────────────────
 
@@ -243,7 +246,7 @@ class Listing:
     def _listed(self, name: str, pattern: re.Pattern[str]) -> Iterator[tuple[Path, re.Match[str]]]:
         folder = self.path / name
         try:
-            names = sorted(entry.name for entry in folder.iterdir() if entry.suffix == ".parquet")
+            names = sorted(e.name for e in folder.iterdir() if is_table_file(e.name))
         except FileNotFoundError:  # a copy of the store may lack its empty folders
             return
         except OSError as error:

@@ -1,25 +1,29 @@
 """Files of transactions that are gone while files that were written together with them are there.
 
 Of files that are written together, that of the transactions gets its name last. A process that is
-killed before leaves the others, and also the temporary file of the transactions. So others without
-this one show that a file of transactions was removed.
+killed before leaves the others, and also the temporary file of the transactions. So if both the
+file of the transactions and its temporary file are gone, it was removed. The name of a temporary
+file does not begin with a dot, because many copies are made without such names.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from tonframes.atomic import TEMPORARY
 from tonframes.errors import StoreError
+from tonframes.store.files import is_table_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
-#: Another process that moves files moves them one after the other. So what seems to be lost is
-#: looked for this often, and after as many seconds.
+#: Another process that moves files moves them one after the other. So a store is looked at this
+#: often, and after as many seconds.
 _LOOKS, _PAUSE = 10, 0.02
+
+T = TypeVar("T")
 
 
 def files_without(store: Path, others: Iterable[str], last: str) -> list[Path]:
@@ -31,17 +35,22 @@ def files_without(store: Path, others: Iterable[str], last: str) -> list[Path]:
         store / folder / name
         for folder, names in beside.items()
         for name in sorted(names - there - begun)
-        if name.endswith(".parquet")
+        if is_table_file(name)
     ]
 
 
-def still_lost(lost: Callable[[], Sequence[Path]]) -> Sequence[Path]:
-    """List files that have lost the one written last, and have not found it a moment later."""
-    for _ in range(_LOOKS):
-        found = lost()
+def still_seen(look: Callable[[], Sequence[T]]) -> Sequence[T]:
+    """List what is wrong with a store each time that one looks, a few times in a moment.
+
+    What is seen only once is the work of a process that writes to the store.
+    """
+    found = look()
+    for _ in range(_LOOKS - 1):
         if not found:
             break
         time.sleep(_PAUSE)
+        again = set(look())
+        found = [one for one in found if one in again]
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import Self
 
 #: A moment, or a logical time.
-Bound = datetime | str | int
+Bound = datetime | date | str | int
 
 Unit = Literal["lt", "utime"]
 
@@ -96,6 +96,12 @@ class Period:
         first = self._spell(self.start) if self.start else "the first one held"
         last = "the last one held" if self.stop is None else self._spell(self.stop)
         return f"{first} to {last}"
+
+    def held_until(self, second: int) -> str:
+        """Return the period as text, where it is held until a unix second; 0 is unknown."""
+        first = self._spell(self.start) if self.start else "the first one"
+        last = self._spell(second) if second else "the last one known"
+        return f"{first}, held until {last}"
 
     def _spell(self, number: int) -> str:
         if self.unit == "lt":

@@ -13,6 +13,7 @@ from tonframes.seqnos import joined, meeting
 from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest
 from tonframes.store.files import ASIDE, HISTORY_FOLDERS, SNAPSHOT_FOLDERS, Damaged, table_of
+from tonframes.store.folders import with_files
 from tonframes.store.listing import MOMENT
 from tonframes.store.ranges import RANGED, RangeWriter, written_with
 
@@ -37,11 +38,21 @@ class Store(RangeWriter):
     def write_accounts(self, tables: Mapping[str, pa.Table]) -> None:
         """Append snapshots of accounts, of the address book and of metadata."""
         with self._writing():
+            before = with_files(self.path, SNAPSHOT_FOLDERS)
             for name in SNAPSHOT_FOLDERS:
                 self._append(name, tables[name])
+            # Footers name the folders that have files. Those that were written before the first
+            # file of another folder are written again, to name it too.
+            if with_files(self.path, SNAPSHOT_FOLDERS) != before:
+                for name in SNAPSHOT_FOLDERS[:-1]:
+                    self._append(name, tables[name])
 
     def write_histories(
-        self, tables: Mapping[str, pa.Table], claims: Mapping[str, Sequence[Span]]
+        self,
+        tables: Mapping[str, pa.Table],
+        claims: Mapping[str, Sequence[Span]],
+        *,
+        merge: bool = True,
     ) -> None:
         """Commit transactions of accounts, and what they prove. What is held is left out.
 
@@ -51,6 +62,8 @@ class Store(RangeWriter):
             transactions, messages and the address book, with rows in any order.
         claims
             Spans without transactions, by account.
+        merge
+            Whether to merge small files afterwards if there are many.
         """
         with self._writing():
             self._append("address_book", tables["address_book"])
@@ -58,7 +71,8 @@ class Store(RangeWriter):
             if len(fresh["histories"]):
                 fetched = pc.max(tables["address_book"]["fetched_at"]).as_py()
                 self._write_commit(fresh, _name_of(fresh, fetched or datetime.now(UTC)))
-                self._merge_histories()
+                if merge:
+                    self._merge_histories()
 
     def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
         """Write the files of a commit of histories, that of the transactions last."""
@@ -111,6 +125,8 @@ class Store(RangeWriter):
     def verify(self, seqnos: Iterable[range]) -> tuple[range, ...]:
         """Look for damage in the files that hold these seqnos, and set damaged files aside.
 
+        The files of the address book are among them, as its entries belong to the rows.
+
         Every byte of every file is read, unless this process has done so before and the file has
         not changed since. A range of which a file is damaged or missing is not held any more: its
         files are moved into the folder `damaged`, and a `TonframesWarning` says so.
@@ -125,6 +141,7 @@ class Store(RangeWriter):
             A file cannot be read or moved for a reason that is not its own, or a newer tonframes
             has written it. It stays where it is.
         """
+        self.verify_snapshots(["address_book"])
         wanted, network = joined(seqnos), self.network
         files = [
             self._held_file(file, network)
@@ -134,8 +151,13 @@ class Store(RangeWriter):
         damaged = self._set_aside(files, "its masterchain seqnos are not held any more")
         return joined(file.run for file in damaged if file.run)
 
-    def verify_snapshots(self) -> tuple[Path, ...]:
+    def verify_snapshots(self, names: Iterable[str] = SNAPSHOT_FOLDERS) -> tuple[Path, ...]:
         """Look for damage in the snapshots, and set damaged files aside.
+
+        Parameters
+        ----------
+        names
+            The folders of snapshots to look at.
 
         Returns
         -------
@@ -146,12 +168,14 @@ class Store(RangeWriter):
         StoreError
             As in `verify`.
         """
-        snapshots = [file for name in SNAPSHOT_FOLDERS for file in self.held_snapshots(name)]
+        snapshots = [file for name in names for file in self.held_snapshots(name)]
         loss = "this snapshot cannot be fetched again, only the present state"
         return tuple(file.path for file in self._set_aside(snapshots, loss))
 
     def verify_histories(self, accounts: Collection[str]) -> tuple[Path, ...]:
         """Look for damage in the files that hold histories of accounts, and set it aside.
+
+        The files of the address book are among them, as its entries belong to the rows.
 
         Returns
         -------
@@ -162,6 +186,7 @@ class Store(RangeWriter):
         StoreError
             As in `verify`.
         """
+        self.verify_snapshots(["address_book"])
         files = histories.files_of(self, accounts)
         loss = "the transactions in it are not held any more"
         return tuple(file.path for file in self._set_aside(files, loss))

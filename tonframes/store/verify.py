@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from tonframes.store.damage import find_damaged
 from tonframes.store.ingested import Ingested
+from tonframes.store.lost import still_seen
+from tonframes.store.merging import reading_again
 from tonframes.store.ranges import RANGED
 from tonframes.store.reader import Reader
 
@@ -19,6 +21,10 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
 
     Fetching into the store sets damaged files aside, and fetches what they held again.
 
+    Another process may write to the store meanwhile. So a store that seems to have damaged files is
+    looked at again, ten times within a moment, and only what is wrong each time is returned. A file
+    that the other process removes or adds meanwhile is not always verified.
+
     Parameters
     ----------
     path
@@ -27,7 +33,8 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     Returns
     -------
     The damaged files, and what is wrong with each; empty if all files are as they were written.
-    A file of messages or blocks whose file of transactions is gone is among them.
+    A file of messages or blocks whose file of transactions is gone is among them, unless a process
+    was killed before it committed them.
 
     Raises
     ------
@@ -42,15 +49,15 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     {}
     """
     store, ingested = Reader(path), Ingested(path)
-    if not ingested.exists():
-        store.check()
-    store.files("transactions")  # raises an error if files overlap and have different rows
-    files = store.all_files()
-    held = {file.path.name for file in files if file.path.parent.name == RANGED[-1]}
-    left = {
-        file.path: f"has no file of {RANGED[-1]} beside it, so its range is not held"
-        for file in files
-        if file.path.parent.name in RANGED and file.path.name not in held
-    }
-    damaged = find_damaged([*files, *ingested.all_files()])
-    return left | {fault.path: fault.reason for _, fault in damaged}
+    without = f"has no file of {RANGED[-1]} beside it, so its range is not held"
+
+    @reading_again
+    def faults() -> list[tuple[Path, str]]:
+        if not ingested.exists():
+            store.check()
+        store.files("transactions")  # raises an error if files overlap and have different rows
+        damaged = find_damaged([*store.all_files(), *ingested.all_files()])
+        left = [(file, without) for file in store.files_left()]
+        return [*left, *((fault.path, fault.reason) for _, fault in damaged)]
+
+    return dict(still_seen(faults))

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes.addresses import to_raw
-from tonframes.errors import MissingError, warn
+from tonframes.errors import MissingError, shorten, warn
 from tonframes.frames import Accounts, Blocks
 from tonframes.moments import parse_moment
-from tonframes.seqnos import checked, common, intersection, joined, spell, subtract
+from tonframes.seqnos import checked, common, from_text, intersection, joined, spell, subtract
 from tonframes.store.damage import check_whole
 from tonframes.store.digest import within
 from tonframes.store.ingested import Ingested
@@ -24,7 +24,7 @@ from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from datetime import datetime
+    from datetime import date, datetime
     from os import PathLike
 
     from tonframes.store.files import Footer, HeldFile
@@ -147,7 +147,7 @@ class Snapshot(Unread):
 
 def read_blocks(
     path: str | PathLike[str],
-    seqnos: range | Iterable[int] | None = None,
+    seqnos: range | Iterable[int] | int | str | None = None,
     *,
     columns: Sequence[str] | None = None,
     unproven: bool = False,
@@ -161,7 +161,8 @@ def read_blocks(
         A store, as `fetch_blocks(..., store=path)` makes one, or a folder that `Blocks.write` has
         written.
     seqnos
-        Masterchain seqnos; None is all that are held.
+        Masterchain seqnos, or a single one; or text: `100:150` (without 150), or `100`. None is all
+        that are held. Times are refused: `seqno_at` asks a service for the seqno of a time.
     columns
         Which columns to read, of every table that has them; None is all.
     unproven
@@ -192,8 +193,28 @@ def read_blocks(
     ['account', 'total_fees']
     """
     check_columns(columns, Blocks.names)
-    wanted = None if seqnos is None else checked(seqnos)
+    wanted = None if seqnos is None else _checked(seqnos)
     return open_blocks(path, wanted, columns=columns, unproven=unproven, verify=verify)
+
+
+def _checked(seqnos: range | Iterable[int] | int | str) -> tuple[range, ...]:
+    """Check the seqnos that a user passes, and return them as ranges."""
+    if isinstance(seqnos, int):
+        return checked([seqnos])
+    if not isinstance(seqnos, str):
+        return checked(seqnos)
+    run = from_text(seqnos)
+    if run is None:
+        raise ValueError(
+            "seqnos of a store are ints, or text such as 100:150 or 100, not "
+            f"{shorten(seqnos)}. For times, take range(seqno_at(since), seqno_at(until)), which "
+            "asks a service; or read all, and filter the rows by block_time"
+        )
+    if not run:
+        raise ValueError(
+            f"{seqnos!r} is empty: it starts at {run.start} and ends before {run.stop}"
+        )
+    return checked(run)
 
 
 def open_blocks(
@@ -285,7 +306,7 @@ def read_accounts(
     path: str | PathLike[str],
     addresses: Iterable[str] | None = None,
     *,
-    as_of: datetime | str | None = None,
+    as_of: datetime | date | str | None = None,
     columns: Sequence[str] | None = None,
     unproven: bool = False,
 ) -> Accounts:
@@ -298,8 +319,9 @@ def read_accounts(
     addresses
         Accounts in any form, which is also the order of the rows; None is all that are held.
     as_of
-        Read the newest state fetched until this moment: a datetime with a time zone, or text (in
-        UTC if it names no time zone). None is now.
+        Read the newest state fetched until this moment: a datetime with a time zone, a date (its
+        first moment in UTC), or text in the form of ISO 8601 (in UTC if it names no time zone).
+        None is now.
     columns
         Which columns to read, of every table that has them; None is all.
     unproven

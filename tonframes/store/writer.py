@@ -137,7 +137,7 @@ class Writer(Reader):
     def _sweep_temporary(self) -> None:
         """Remove temporary files, but not those that show why another file is without them."""
         for folder in (self.path, *self._folders()):
-            for file in folder.glob(".*.tmp"):
+            for file in folder.glob("*.tmp"):
                 named = TEMPORARY.fullmatch(file.name)
                 if named and not self._is_begun(folder / named[1]):
                     file.unlink(missing_ok=True)
@@ -183,7 +183,7 @@ class Writer(Reader):
                     file.unlink(missing_ok=True)
             raise
         for file in files:  # what a killed process has left of them
-            for left in file.parent.glob(f".{file.name}.*.tmp"):
+            for left in file.parent.glob(f"?{file.name}.*.tmp"):
                 left.unlink(missing_ok=True)
 
     def _content(self, table: Table, rows: pa.Table, **about: Any) -> Sequence[memoryview]:

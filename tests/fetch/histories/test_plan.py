@@ -60,6 +60,32 @@ def test_what_is_held_needs_no_requests(rows, tmp_path):
     assert "holds all transactions" in str(plan)
 
 
+@pytest.mark.parametrize("until", [1800, None])
+def test_after_an_interruption_what_is_held_is_told_and_not_counted(rows, tmp_path, until):
+    account = rows[0]["account"]
+    ends = [datetime.fromtimestamp(1_780_000_000 + n, UTC) for n in (1100, until or 0)]
+    bounds = {"since": "2026-01-01", "until": ends[1] if until else None}
+    with HistoryService(rows) as service, tf.Client(service.url) as client:
+        part = bounds | {"until": ends[0]}
+        came = tf.fetch_transactions(account, **part, client=client, store=tmp_path)
+        plan = tf.plan_transactions(account, **bounds, client=client, store=tmp_path)
+        whole = tf.fetch_transactions(account, **bounds, client=client, store=tmp_path)
+    assert (plan.held, plan.rows_held) == (0, pytest.approx(len(came.transactions), abs=1))
+    rest = len(whole.transactions) - len(came.transactions)
+    assert plan.transactions == pytest.approx(rest, rel=0.05)
+    assert f"0 of them held, and {plan.rows_held:,} transactions of the others" in str(plan)
+
+
+def test_a_damaged_file_does_not_stop_the_plan(rows, tmp_path):
+    account = rows[0]["account"]
+    with HistoryService(rows) as service, tf.Client(service.url) as client:
+        tf.fetch_transactions(account, client=client, store=tmp_path)
+        [file] = (tmp_path / "account_transactions").iterdir()
+        file.write_bytes(file.read_bytes()[:-200])
+        plan = tf.plan_transactions(account, client=client, store=tmp_path)
+    assert plan.rows_held == 0
+
+
 def test_offline_nothing_is_measured():
     plan = tf.plan_transactions(["0:" + "0" * 64], since="2026-01-01", client="offline", store=None)
     assert plan.transactions is None

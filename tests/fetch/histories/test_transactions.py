@@ -25,7 +25,7 @@ import tonframes as tf
 from tonframes.fetch import block
 from tonframes.fetch.histories.batch import ATTEMPTS
 from tonframes.service.scanned import scanned
-from tonframes.store import Period, Store, held_spans, transactions_in
+from tonframes.store import Period, Store, held_spans, merging, transactions_in
 from tonframes.synthetic import Chain
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order, stamped
@@ -61,6 +61,8 @@ def accounts(rows):
 
 
 EVER = Period()
+#: The rows are of the past: a fetch until the last of them finds the service behind.
+BEHIND = pytest.mark.filterwarnings("ignore:.* is behind. it may not have")
 #: What the `repr` of a result says is proven.
 WHOLE, WHOLE_SPANS = (re.compile(rf"\n  proven +{text}") for text in ("whole", "each span whole"))
 
@@ -166,6 +168,7 @@ def drawn_period(data, truth):
     return Period(unit, since or 0, until), bounds
 
 
+@BEHIND
 @FEW
 @given(st.data())
 def test_periods_are_those_of_a_filter_of_all_rows(service, truth, accounts, data):
@@ -178,6 +181,7 @@ def test_periods_are_those_of_a_filter_of_all_rows(service, truth, accounts, dat
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@BEHIND
 @FEW
 @given(st.data())
 def test_periods_in_a_store_add_up(service, truth, accounts, tmp_path_factory, data):
@@ -191,6 +195,7 @@ def test_periods_in_a_store_add_up(service, truth, accounts, tmp_path_factory, d
     check_files(store, truth)
 
 
+@BEHIND
 @pytest.mark.parametrize("unit", ["lt", "utime"])
 def test_overlapping_periods_in_a_store_add_up(client, truth, accounts, tmp_path, unit):
     numbers = sorted(truth["transactions"]["lt" if unit == "lt" else "now"].to_pylist())
@@ -325,6 +330,7 @@ def test_what_is_held_is_not_asked_for(service, client, truth, accounts, tmp_pat
     check(fetch(None, None), truth, few)
 
 
+@BEHIND
 def test_a_fetch_until_now_is_held_until_a_minute_before(client, truth, accounts, tmp_path):
     last = max(truth["transactions"]["now"].to_pylist())
     quiet = [
@@ -342,6 +348,45 @@ def test_a_fetch_until_now_is_held_until_a_minute_before(client, truth, accounts
         with pytest.raises(tf.MissingError) as missing:
             tf.read_transactions(tmp_path, quiet, until=moment(last - seconds))
         assert missing.value.missing == tuple(quiet)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
+def test_a_service_that_is_behind_is_told_and_nothing_is_called_whole_that_it_lacks(
+    client, truth, accounts, tmp_path, kept
+):
+    last = max(truth["transactions"]["now"].to_pylist())
+    few, until = [*accounts[:3], NOBODY], moment(last + 3600)
+    store = tmp_path if kept else None
+    held = f"held until {moment(last - 60):%Y-%m-%d %H:%M:%S}"
+    told = rf"is behind: .* before {until:%Y-%m-%dT%H:%M:%S}. The result is .*, {held}; fetch"
+    for since, whole in ((moment(last - 90), WHOLE), (moment(last + 60), WHOLE_SPANS)):
+        with pytest.warns(tf.TonframesWarning, match=told):
+            history = tf.fetch_transactions(
+                few, since=since, until=until, client=client, store=store
+            )
+        shown = repr(history)
+        assert f", {since:%Y-%m-%d %H:%M:%S}, {held}" in shown
+        assert f"{until:%Y-%m-%d %H:%M:%S}" not in shown
+        assert whole.search(shown)
+        assert history.unknown == (NOBODY,)
+    if kept:
+        with pytest.raises(tf.MissingError):
+            tf.read_transactions(store, few, since=moment(last - 90), until=until)
+
+
+def test_a_period_that_ends_now_is_no_warning_and_says_until_when_it_is_held(rows, accounts):
+    now = int(time.time())
+    late = now - max(row["now"] for row in rows)
+    recent = [row | {"now": row["now"] + late} for row in rows]
+    with HistoryService(recent) as service, tf.Client(service.url) as client:
+        for until in (moment(now), moment(now + 10**6)):
+            history = tf.fetch_transactions(accounts[:3], until=until, client=client, store=None)
+            assert f"held until {moment(now - 60):%Y-%m-%d %H:%M:%S}" in repr(history)
+            assert WHOLE.search(repr(history))
+        history = tf.fetch_transactions(
+            accounts[:3], until=moment(now - 60), client=client, store=None
+        )
+        assert f"to {moment(now - 60):%Y-%m-%d %H:%M:%S}" in repr(history)
 
 
 def test_offline_the_store_answers(client, truth, accounts, tmp_path):
@@ -417,12 +462,14 @@ def under_troubles(rows, truth, accounts, troubles, store):
     check_files(store, truth)
 
 
+@BEHIND
 @pytest.mark.parametrize("name", TROUBLES)
 def test_nothing_is_lost_under_troubles(rows, truth, accounts, tmp_path, name):
     some = accounts[:6] if "ties" in name else accounts[:60]
     under_troubles(rows, truth, some, TROUBLES[name], tmp_path)
 
 
+@BEHIND
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_lost_with_other_seeds(tmp_path, seed):
@@ -562,11 +609,16 @@ def test_an_interruption_keeps_what_came(rows, truth, accounts, tmp_path, monkey
             raise KeyboardInterrupt
 
     monkeypatch.setattr(commits.Histories, "_add", interrupted)
+    monkeypatch.setattr(merging, "MANY", 1)  # every commit would merge
+    before = Store._merge_histories
+    merged = []
+    monkeypatch.setattr(Store, "_merge_histories", lambda self: (merged.append(1), before(self)))
     with HistoryService(rows, Troubles(max_limit=50)) as service:
         with tf.Client(service.url) as client, pytest.raises(KeyboardInterrupt):
             tf.fetch_transactions(accounts, client=client, store=tmp_path)
         held = tf.read_transactions(tmp_path)
         assert len(held.transactions) >= 300
+        assert not merged
         monkeypatch.undo()
         with tf.Client(service.url) as client:
             sent = service.rows_sent

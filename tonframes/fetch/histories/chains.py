@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tonframes.fetch.network import LAG
 from tonframes.store import COLUMNS, Span, gaps_of, joined_spans, new_rows, spans_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tonframes.store import Period, Spans
-
-#: Seconds by which a replica of the service may be behind another one, and by which blocks with
-#: nearby logical times may differ in time.
-LAG = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +26,17 @@ class Service:
     first_lt, first_utime
         Where the first one begins; 0 if the service has everything.
     last_utime
-        The second of the last one.
+        The second of the last one; 0 if the service does not tell it.
     """
 
     first_lt: int
     first_utime: int
     last_utime: int
+
+    @property
+    def surely_until(self) -> int:
+        """The second until which all replicas of the service surely have everything."""
+        return max(0, self.last_utime - LAG)
 
     def begins_after(self, lt: int) -> bool:
         """Return whether a transaction is older than the first masterchain block.
@@ -201,7 +203,7 @@ class Chains:
         if period.unit == "lt":
             return []
         found = []
-        until = self._service.last_utime - LAG
+        until = self._service.surely_until
         stop = 0 if period.stop is None else min(period.stop, until)
         last = next((s for s in self.spans[account] if s.stop_lt == top + 1), None)
         if account in self.unknown and stop > 0:
@@ -215,6 +217,17 @@ class Chains:
         if end is None and top and self._precedes(top, period) and start < stop:
             found.append(Span(top + 1, top + 1, start, until))
         return found
+
+    def lacks_end(self, account: str) -> bool:
+        """Return whether transactions may still come before the end of a complete period.
+
+        A period of logical times is not judged: it is not known when they are.
+        """
+        period = self.periods[account]
+        if period.unit == "lt" or period.stop is None:
+            return False
+        known = [*self.spans[account], *self.claims(account)]
+        return not any(span.stop_utime >= period.stop for span in known)
 
     def _reaching(self, account: str) -> Span | None:
         """Return the first span that reaches the end of the period, or the last transaction."""

@@ -59,12 +59,15 @@ class _Done:
         The accounts that the service does not know.
     claims
         Spans without transactions, by account.
+    open_ended
+        Whether the service may not have the end of some accounts' periods yet.
     """
 
     accounts: Sequence[str]
     lacking: Mapping[str, Step]
     unknown: Sequence[str]
     claims: Spans
+    open_ended: bool
 
 
 _Item = dict[str, pa.Table] | _Done | Exception
@@ -94,6 +97,8 @@ class Histories:
         What did not come, by account.
     unknown
         The accounts that the service does not know.
+    open_ended
+        Whether the service may not have the end of some accounts' periods yet.
     """
 
     def __init__(
@@ -103,16 +108,22 @@ class Histories:
         self.complete: list[str] = []
         self.lacking: dict[str, Step] = {}
         self.unknown: list[str] = []
+        self.open_ended = False
         self._client, self._store, self._service, self._bar = client, store, service, bar
         self._queue: Queue[_Item] = Queue(WAITING)
         self._over = False
+        self._merging = True
         self._uncommitted: list[Tables] = []
         self._claims: dict[str, list[Span]] = defaultdict(list)
         self._since = time.monotonic()
         self._transactions = 0
 
     def fetch(self, periods: Mapping[str, Period], held: Mapping[str, Sequence[Span]]) -> None:
-        """Fetch the histories; commit what came, whatever happens."""
+        """Fetch the histories; commit what came, whatever happens.
+
+        After Ctrl-C small files are not merged: the store is whole without that, and the next
+        commit does it.
+        """
         crew = Crew()
         waiting = deque(self._client.batches(list(periods))) if periods else deque()
         under_way = 0
@@ -134,6 +145,9 @@ class Histories:
                     self._add(item)
                 if self._rows >= LARGEST or time.monotonic() - self._since >= OLDEST:
                     self._commit()
+        except KeyboardInterrupt:
+            self._merging = False
+            raise
         finally:
             self._over = True
             crew.close()
@@ -148,7 +162,8 @@ class Histories:
             try:
                 lacking = Batch(self._client, chains, self._put).fetch(accounts)
                 claims = {a: spans for a in accounts if (spans := chains.claims(a))}
-                self._put(_Done(accounts, lacking, chains.unknown, claims))
+                open_ended = any(map(chains.lacks_end, accounts))
+                self._put(_Done(accounts, lacking, chains.unknown, claims, open_ended))
             except _OverError:
                 raise
             except Exception as error:  # noqa: BLE001 - raised in the thread that waits for it
@@ -182,6 +197,7 @@ class Histories:
     def _finish(self, done: _Done) -> None:
         self.lacking |= done.lacking
         self.unknown += done.unknown
+        self.open_ended |= done.open_ended
         self.complete += [account for account in done.accounts if account not in done.lacking]
         for account, spans in done.claims.items():
             self._claims[account] += spans
@@ -213,6 +229,6 @@ class Histories:
             else:
                 # If this is interrupted, it is done once more. What is committed is left out then.
                 rows = concat([_EMPTY, *self._uncommitted])
-                self._store.write_histories(rows, self._claims)
+                self._store.write_histories(rows, self._claims, merge=self._merging)
             self._uncommitted, self._claims = [], defaultdict(list)
         self._since = time.monotonic()

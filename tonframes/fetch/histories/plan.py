@@ -8,12 +8,13 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 import pandas as pd
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes import display
+from tonframes.errors import StoreError
 from tonframes.fetch.histories.reading import AccountPage, read_page
 from tonframes.fetch.histories.transactions import resolve_accounts
-from tonframes.fetch.plan import PLANS
+from tonframes.fetch.plan import PLANS, times_of
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -22,14 +23,15 @@ from tonframes.fetch.resolve import (
     resolve_store,
 )
 from tonframes.inert import inert
-from tonframes.store import COLUMNS, Period, held_spans
+from tonframes.store import COLUMNS, Period, gaps_of, held_spans, read_history
+from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from tonframes.client import Client
-    from tonframes.store import Bound, Spans, Unit
+    from tonframes.store import Bound, Spans, Store, Unit
 
 #: Requests' worth of accounts that are looked at, and rows of a look.
 LOOKS, ROWS = 8, 100
@@ -52,13 +54,15 @@ class HistoryPlan:
         About how many requests they take; with `transactions` None the least number.
     store
         Folder of the store; None for none.
+    rows_held
+        Number of transactions that the store holds of the other accounts, in the period.
 
     Examples
     --------
     >>> plan = HistoryPlan(1, 0, Period("lt", 7), transactions=2500, requests=5, store=None)
     >>> print(plan)
     1 account, lt 7 to the last one, 0 of them held; to fetch: about 2,500 transactions, \
-about 5 requests: 5 s without a key, 0 s free, 0 s plus, 0 s advanced
+about 5 requests (5 s without a key for TON Center, under a second with free, plus, advanced)
     """
 
     accounts: int
@@ -67,6 +71,7 @@ about 5 requests: 5 s without a key, 0 s free, 0 s plus, 0 s advanced
     transactions: int | None
     requests: int
     store: Path | None
+    rows_held: int = 0
 
     @property
     def seconds(self) -> pd.Series:
@@ -77,12 +82,12 @@ about 5 requests: 5 s without a key, 0 s free, 0 s plus, 0 s advanced
         accounts = f"{self.accounts:,} account{'s' * (self.accounts != 1)}, {self.period}"
         if self.held == self.accounts:
             return f"{accounts}: {inert(str(self.store))} holds all transactions"
-        times = ", ".join(f"{display.lasting(s)} {plan}" for plan, s in self.seconds.items())
+        more = f", and {self.rows_held:,} transactions of the others" if self.rows_held else ""
         rows = "" if self.transactions is None else f"about {self.transactions:,} transactions, "
         least = "at least" if self.transactions is None else "about"
         return (
-            f"{accounts}, {self.held:,} of them held; to fetch: {rows}{least} "
-            f"{self.requests:,} requests: {times}"
+            f"{accounts}, {self.held:,} of them held{more}; to fetch: {rows}{least} "
+            f"{self.requests:,} requests ({times_of(self.requests)})"
         )
 
     def _repr_html_(self) -> str:
@@ -123,7 +128,8 @@ def plan_transactions(
         spans: Spans = {} if target is None else held_spans(target, wanted)
         lacking = [a for a in wanted if not any(s.covers(period) for s in spans.get(a, ()))]
         batches = list(online.batches(lacking)) if online and lacking else []
-        looks = [_count(online, batch, period) for batch in _some(batches)] if online else []
+        rows = _held_rows(target, lacking, period)
+        looks = [_missing(online, b, period, spans, rows) for b in _some(batches)] if online else []
         most = online.page_limit.rows if online else 1
     # For each batch its states, its pages, and the transactions before and after the period.
     each = 1 + bool(period.start) + (period.stop is not None)
@@ -137,6 +143,7 @@ def plan_transactions(
         transactions=round(sum(looks) * scale) if looks else None,
         requests=count * each + (ceil(pages * scale) if looks else count),
         store=None if target is None else target.path,
+        rows_held=len(rows),
     )
 
 
@@ -144,6 +151,34 @@ def _some(batches: Sequence[list[str]]) -> list[list[str]]:
     """Return a few batches from the whole list."""
     step = max(1, len(batches) // LOOKS)
     return list(batches[::step][:LOOKS])
+
+
+def _held_rows(store: Store | None, accounts: Sequence[str], period: Period) -> pa.Table:
+    """Return accounts and times of the transactions of a period that a store holds."""
+    columns = ["account", *COLUMNS.values()]
+    empty = schema.TRANSACTIONS.schema.empty_table().select(columns)
+    if store is None or not accounts:
+        return empty
+    try:
+        return read_history(store, accounts, period, {"transactions": columns})["transactions"]
+    except StoreError:  # damaged files are not held: the fetch sets them aside
+        return empty
+
+
+def _missing(
+    client: Client, accounts: Sequence[str], period: Period, spans: Spans, held: pa.Table
+) -> float:
+    """Return about how many transactions of accounts are to be fetched.
+
+    The density is measured from the first to the last gap; what is held between them is left out.
+    """
+    gaps = [gap for account in accounts for gap in gaps_of(spans.get(account, ()), period)]
+    if not gaps:
+        return 0
+    start, stop = min(gap.start for gap in gaps), max(gap.stop for gap in gaps)
+    around = Period(period.unit, start, period.stop if stop == period.end else stop)
+    of_accounts = pc.is_in(held["account"], value_set=pa.array(accounts, pa.string()))
+    return max(0, _count(client, accounts, around) - len(around.of(held.filter(of_accounts))))
 
 
 def _count(client: Client, accounts: Sequence[str], period: Period) -> float:

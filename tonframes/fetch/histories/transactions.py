@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tonframes.addresses import to_raw
 from tonframes.client import UnknownOperationError
-from tonframes.errors import IncompleteError, MissingError, TonframesError
-from tonframes.fetch.histories.chains import LAG, Named, Service
+from tonframes.errors import IncompleteError, MissingError, TonframesError, warn
+from tonframes.fetch.histories.chains import Named, Service
 from tonframes.fetch.histories.commits import Histories
-from tonframes.fetch.network import Network, masterchain_info
+from tonframes.fetch.network import LAG, Network, masterchain_info
 from tonframes.fetch.progress import progress as shown
 from tonframes.fetch.resolve import (
     DEFAULT,
@@ -61,11 +61,13 @@ def fetch_transactions(
         Accounts in any form, any number of them; a single one may be passed as text.
     since, until
         From `since` on and before `until`: both moments, or both logical times (lt). A moment is a
-        datetime with a time zone, or text that pandas reads (in UTC if it names no time zone).
+        datetime with a time zone, a date (in UTC), or text in the form of ISO 8601 such as
+        "2026-05" or "2026-05-28T20:28" (in UTC if it names no time zone).
         None is the account's first and its last transaction. A period that ends now or later ends
         with the last transaction that the service knows. After its last transaction, the history of
         an account is held until a minute before the service's last block: a replica of the service
-        may be behind. `read_transactions` until a later moment raises `MissingError`, until a later
+        may be behind. If that is before `until`, the `repr` of the result says until when it is
+        held, and `read_transactions` until a later moment raises `MissingError`, until a later
         fetch has completed it.
     client
         As in `fetch_blocks`.
@@ -95,6 +97,12 @@ def fetch_transactions(
 
     An error raised while fetching has the attributes `partial`, the `Transactions` that were
     fetched or held, and `missing`, pairs of an account and the `Period` that lacks something.
+
+    Warns
+    -----
+    TonframesWarning
+        The service is behind: it does not have all blocks before `until`, though that is past. The
+        warning says until when the history is held.
 
     Examples
     --------
@@ -136,7 +144,7 @@ def fetch_transactions(
             )
 
         try:
-            unknown = fetch_periods(
+            unknown, until = fetch_periods(
                 online,
                 target,
                 dict.fromkeys(wanted, period),
@@ -147,7 +155,32 @@ def fetch_transactions(
         except TonframesError as error:
             error.partial = result(f"part of the period {period}", "spans")
             raise
-        return result(str(period), "account", unknown)
+        if until is None:
+            return result(str(period), "account", unknown)
+        label = period.held_until(until)
+        if period.end < datetime.now(UTC).timestamp() - LAG:
+            why = "is behind" if until else "does not tell the time of its last block"
+            warn(
+                f"{service} {why}: it may not have all transactions before "
+                f"{_moment(period.end)}. The result is {label}; fetch the rest later"
+            )
+        return result(label, "account" if until > period.start else "spans", unknown)
+
+
+class Outcome(NamedTuple):
+    """What is known of periods that were fetched, beside the transactions.
+
+    Attributes
+    ----------
+    unknown
+        The accounts without any transactions.
+    until
+        The second until which the service surely has everything, if some period ends later; 0 if
+        the service does not tell it. None if all periods are complete.
+    """
+
+    unknown: tuple[str, ...]
+    until: int | None
 
 
 def fetch_periods(
@@ -158,7 +191,7 @@ def fetch_periods(
     network: Network,
     *,
     progress: bool | None,
-) -> tuple[str, ...]:
+) -> Outcome:
     """Fetch and commit what a store lacks of the histories of accounts.
 
     Parameters
@@ -169,10 +202,6 @@ def fetch_periods(
         Takes what comes, if there is no store.
     network
         The network of which the transactions must be.
-
-    Returns
-    -------
-    The accounts without any transactions.
 
     Raises
     ------
@@ -187,7 +216,7 @@ def fetch_periods(
     }
     unknown = [a for a in held if a not in lacking and not any(s.stop_lt for s in held[a])]
     if not lacking:
-        return tuple(unknown)
+        return Outcome(tuple(unknown), None)
     network.confirm()
     with shown(len(lacking), "accounts", show=progress) as bar:
         service = _service(client)
@@ -214,7 +243,8 @@ def fetch_periods(
             fetched += histories.parts
     if histories.lacking:
         raise _incomplete(histories.lacking, periods, client.base_url, service, store)
-    return (*unknown, *histories.unknown)
+    until = service.surely_until if histories.open_ended else None
+    return Outcome((*unknown, *histories.unknown), until)
 
 
 def resolve_accounts(accounts: Iterable[str]) -> list[str]:

@@ -24,7 +24,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import singledispatch
 from importlib.util import find_spec
@@ -36,20 +36,18 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tonframes.analysis.results import RESULTS
 from tonframes.atomic import replacing
 from tonframes.errors import shorten
+from tonframes.excel.headers import comment, declared_columns, number_format, shown, with_units
 from tonframes.inert import inert
 from tonframes.native import enter
 from tonframes.tableset import TableSet
-from tonframes.wire.kinds import FLOAT, INT
-from tonframes.wire.schema import TABLES
 
 if TYPE_CHECKING:
     from os import PathLike
 
-    from tonframes.analysis.declaration import Result
-    from tonframes.wire.record import Column, Table
+    from tonframes.excel.headers import Dtypes
+    from tonframes.wire.record import Column
 
 # Limits of Excel: "Excel specifications and limits", support.microsoft.com.
 MAX_ROWS = 1_048_576  # with the header
@@ -62,19 +60,24 @@ _FORBIDDEN = re.compile(r"[\[\]:*?/\\\x00-\x1f]|^'|'$")  # in names of sheets
 _FORMULA = re.compile(r"[\s\u200b\ufeff]*[=+\-@\uff1d\uff0b\uff0d\uff20]")
 _FIRST = dt.datetime(1900, 3, 1)  # noqa: DTZ001  # Excel counts a 29 February 1900, which there was not
 _WIDE, _NARROW, _WIDTHS_OF = 40, 8, 100  # widths in characters, from this many rows
+_BUTTON = 3  # width of the button of a filter
 
 
 def write_excel(path: str | PathLike[str], tables: Any) -> None:
     """Write frames to an Excel file, a sheet for each.
 
     The comment of each header says the unit and the meaning of the column, if it is one of our
-    tables or results. It needs XlsxWriter: ``pip install 'tonframes[excel]'``. See the module
-    `tonframes.excel` for what becomes of each kind of value.
+    tables or results. The columns decide which one it is, whatever the name of the sheet. Amounts
+    that are floats are taken to be in TON, as `to_ton` returns them. Each header has a filter.
+
+    It needs XlsxWriter: ``pip install 'tonframes[excel]'``. See the module `tonframes.excel` for
+    what becomes of each kind of value.
 
     Parameters
     ----------
     path
-        The file. An existing file is replaced when the new one is complete.
+        The file, whose name ends in ``.xlsx``. An existing file is replaced when the new one is
+        complete.
     tables
         A frame of any engine; a `Blocks`, `Transactions` or `Accounts`; or a dict of frames by the
         names of their sheets. The index of a pandas frame is written if it has a name.
@@ -82,7 +85,8 @@ def write_excel(path: str | PathLike[str], tables: Any) -> None:
     Raises
     ------
     ValueError
-        A frame or a text is too large for a sheet or a cell, or the name of a sheet is not valid.
+        A frame or a text is too large for a sheet or a cell, or the name of a sheet is not valid,
+        or the name of the file does not end in ``.xlsx``.
     TypeError
         Something is not a frame.
     ImportError
@@ -108,6 +112,11 @@ def write_excel(path: str | PathLike[str], tables: Any) -> None:
     if find_spec("xlsxwriter") is None:
         raise ImportError("write_excel needs XlsxWriter: pip install 'tonframes[excel]'")
     file = Path(path)
+    if file.suffix.lower() != ".xlsx":
+        raise ValueError(
+            f"write_excel writes the format .xlsx, and Excel opens it only under a name that ends "
+            f"in .xlsx, not {shorten(file.name)}"
+        )
     sheets = [_sheet(name, frame) for name, frame in _named(tables).items()]
     _check_names([sheet.name for sheet in sheets])
     with replacing(file) as sink:
@@ -168,7 +177,7 @@ def _check_names(names: list[str]) -> None:
 
 
 def _sheet(name: str, frame: Any) -> _Sheet:
-    columns = _columns(name, frame)
+    columns, dtypes = _columns(name, frame)
     rows = max((len(values) for values in columns.values()), default=0)
     if rows >= MAX_ROWS or len(columns) > MAX_COLUMNS:
         raise ValueError(
@@ -176,16 +185,16 @@ def _sheet(name: str, frame: Any) -> _Sheet:
             f"a sheet of Excel holds {MAX_ROWS - 1:,} and {MAX_COLUMNS:,}: summarize it, write a "
             "part of it, or use write_csv or Parquet"
         )
-    declared = _declared(name, list(columns))
+    declared = with_units(declared_columns(name, dtypes), columns)
     return _Sheet(
         name,
-        [_cells(name, key, values, _declaration(key, declared)) for key, values in columns.items()],
+        [_cells(name, key, values, declared.get(key)) for key, values in columns.items()],
         rows,
     )
 
 
-def _columns(name: str, frame: Any) -> dict[str, list[Any]]:
-    """Return the values of each column, as Python has them."""
+def _columns(name: str, frame: Any) -> tuple[dict[str, list[Any]], Dtypes]:
+    """Return the values of each column, as Python has them, and the dtypes."""
     rows = enter(frame, "write_excel")
     if isinstance(rows, nw.LazyFrame):
         rows = rows.collect(backend="pyarrow")
@@ -195,37 +204,34 @@ def _columns(name: str, frame: Any) -> dict[str, list[Any]]:
             f"{shorten(name)} is of the type {type(frame).__name__}"
         )
     if isinstance(frame, pd.DataFrame):
-        named = any(level is not None for level in frame.index.names)
-        kept = frame.reset_index() if named else frame
-        return {str(key): _of_pandas(kept[key]) for key in kept.columns}
+        kept = _with_index(name, frame)
+        dtypes = {str(key): dtype for key, dtype in nw.from_native(kept).schema.items()}
+        return {str(key): _of_pandas(kept[key]) for key in kept.columns}, dtypes
     table = rows.to_arrow()
-    return {key: table[key].to_pylist() for key in table.column_names}
+    return {key: table[key].to_pylist() for key in table.column_names}, dict(rows.schema)
+
+
+def _with_index(sheet: str, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a frame with its index as columns, if it has a name."""
+    index = [level for level in frame.index.names if level is not None]
+    names = [str(name) for name in (*index, *frame.columns)]
+    if twice := sorted({name for name in names if names.count(name) > 1}):
+        raise ValueError(
+            f"the frame of sheet {shorten(sheet)} has two columns that are named "
+            f"{shorten(twice[0])}, with its index: rename one of them"
+        )
+    return frame.reset_index() if index else frame
 
 
 def _of_pandas(column: pd.Series[Any]) -> list[Any]:
+    if isinstance(column.dtype, pd.PeriodDtype):  # Arrow has numbers for them
+        return list(column.astype("str"))
     try:
         values: list[Any] = pa.Array.from_pandas(column).to_pylist()
-    except (pa.ArrowException, UnicodeEncodeError):  # mixed types; half a surrogate pair
+    # Mixed types; half a surrogate pair; integers and moments that Arrow or Python cannot hold.
+    except (pa.ArrowException, UnicodeEncodeError, OverflowError):
         return list(column.to_list())
     return values
-
-
-def _declared(name: str, columns: list[str]) -> dict[str, Column]:
-    """Return the declarations of columns, from the table or result that a frame is most like."""
-    declarations: dict[str, Table | Result] = {**TABLES, **RESULTS}
-    known = {
-        key: {column.name: column for column in each.columns if column.name in columns}
-        for key, each in declarations.items()
-    }
-    return known.get(name) or max(known.values(), key=len)
-
-
-def _declaration(name: str, declared: dict[str, Column]) -> Column | None:
-    """Return the declaration of a column, also of one that `with_price` has added."""
-    amount, _, currency = name.rpartition("_")
-    if amount in declared and declared[amount].unit == "nanoton":
-        return replace(declared[amount], unit=currency.upper(), kind=FLOAT)
-    return declared.get(name)
 
 
 # ── cells ────────────────────────────────────────────────────────────────────────────────────────
@@ -237,18 +243,17 @@ def _cells(sheet: str, name: str, values: list[Any], declared: Column | None) ->
     there = [value for value in plain if value is not None]
     notes = []
     form = None
-    if there and all(isinstance(value, dt.datetime) for value in there):
+    # Moments before 1900 are text.
+    if any(isinstance(value, dt.datetime) for value in there):
         form = "yyyy-mm-dd hh:mm:ss"
         notes += ["UTC"] if any(getattr(value, "tzinfo", None) for value in values) else []
-    elif there and all(isinstance(value, dt.date) for value in there):
+    elif any(isinstance(value, dt.date) for value in there):
         form = "yyyy-mm-dd"
     elif any(isinstance(value, Decimal) and _digits(value) > DIGITS for value in there):
         notes.append(f"Text, as Excel rounds numbers to {DIGITS} digits.")
         plain = [_spelt(value) if isinstance(value, Decimal) else value for value in plain]
-    elif there and all(isinstance(value, Decimal) for value in there):
-        whole = all(value == value.to_integral_value() for value in there)
-        amount = declared is not None and declared.unit == "nanoton"
-        form = ("#,##0" if amount else "0") if whole else None
+    else:
+        form = number_format(name, declared, there)
     for row, value in enumerate(plain):
         if isinstance(value, str) and _length(value) > MAX_TEXT:
             raise ValueError(
@@ -256,7 +261,7 @@ def _cells(sheet: str, name: str, values: list[Any], declared: Column | None) ->
                 f"{len(value):,} characters; a cell of Excel holds {MAX_TEXT:,}. Leave the column "
                 "out, or use write_csv or Parquet"
             )
-    return _Cells(name, plain, form, _comment(declared, values, notes))
+    return _Cells(name, plain, form, comment(declared, notes))
 
 
 @singledispatch
@@ -338,15 +343,6 @@ def _spelt(value: Decimal) -> str:
     return f"{value:f}"
 
 
-def _comment(declared: Column | None, values: list[Any], notes: list[str]) -> str:
-    if declared and declared.kind is INT and any(isinstance(value, float) for value in values):
-        declared = None  # other numbers than those that were declared: perhaps in TON
-    if not declared:
-        return "\n".join(notes)
-    lines = [*([f"Unit: {declared.unit}"] if declared.unit else []), *notes]
-    return "\n".join([*lines, declared.meaning.removeprefix("+ ")])
-
-
 # ── the file ─────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -360,6 +356,8 @@ def _write(sink: Any, sheets: list[_Sheet]) -> None:
         for sheet in sheets:
             page = book.add_worksheet(sheet.name)
             page.freeze_panes(1, 0)
+            if sheet.columns:
+                page.autofilter(0, 0, sheet.rows, len(sheet.columns) - 1)
             formats = [
                 book.add_format({"num_format": column.format}) if column.format else None
                 for column in sheet.columns
@@ -389,5 +387,7 @@ def _put(page: Any, place: tuple[int, int], value: Any, form: Any, quoted: Any) 
 
 
 def _width(column: _Cells) -> int:
-    texts = [column.name, *map(str, column.cells[:_WIDTHS_OF])]
-    return min(max(_NARROW, *(len(text) + 2 for text in texts)), _WIDE)
+    numbers = [cell for cell in column.cells if isinstance(cell, float | Decimal)]
+    cells = [*column.cells[:_WIDTHS_OF], *([min(numbers), max(numbers)] if numbers else [])]
+    texts = [len(shown(cell, column.format)) + 2 for cell in cells]
+    return min(max(_NARROW, len(column.name) + _BUTTON, *texts), _WIDE)
