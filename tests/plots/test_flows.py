@@ -46,6 +46,13 @@ def test_cells_with_an_unknown_price_have_a_question_mark(frames):
     assert drawn + len(marked) <= cells.size
 
 
+def test_very_low_prices_are_drawn(few):
+    days = pd.to_datetime(["2026-05-28", "2026-05-29"])
+    ax = plot_fees(*few, by="operation", unit="USD", prices=pd.Series([1e-300] * 2, index=days))
+    ax.figure.draw_without_rendering()
+    assert all(len(text) < 12 for text in texts(ax.texts))
+
+
 def test_a_single_value_is_drawn(frames):
     some = frames[1][frames[1].value > 0].head(1)
     ax = plot_flows(some)

@@ -34,6 +34,7 @@ _NAMES = {
 _WORDS = (OPERATION, "phase", "descr", "bounce", "skipped_reason")
 
 _WIDEST, _ADDRESS = 40, 11  # characters
+_TINY = 1e-15  # a millionth of a nanoton: with all zeros, smaller numbers would be too long
 _WHOLE = 1000  # from here on, three significant digits are a whole number
 #: How the start of a period is written. Other moments are written to the minute.
 _PERIODS = {"day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m"}
@@ -208,6 +209,8 @@ def short(number: float) -> str:
     ['0', '0.000000012', '0.123', '9,880', '1 million', '2.5 billion']
     >>> short(2e18)
     '2,000,000 trillion'
+    >>> short(1.5e-300)
+    '1.5e-300'
     """
     rounded = float(f"{number:.3g}")
     for scale, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
@@ -216,6 +219,8 @@ def short(number: float) -> str:
             return f"{scaled:,.0f} {word}" if abs(scaled) >= _WHOLE else f"{scaled:.3g} {word}"
     if abs(rounded) >= _WHOLE:
         return f"{rounded:,.0f}"
+    if 0 < abs(rounded) < _TINY:
+        return f"{rounded:.3g}"
     return np.format_float_positional(rounded, trim="-")
 
 
