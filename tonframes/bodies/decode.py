@@ -95,9 +95,9 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
 
     - A message has a row with direction "out", where it was sent, and one with "in", where it
       arrived. Keep one row for each `msg_hash`.
-    - One movement may have three messages: jetton_transfer, from the owner to the own jetton
-      wallet; jetton_internal_transfer, from there to the jetton wallet of the receiver; and
-      jetton_notify, from there to the receiver. Keep one `kind`. A jetton_transfer is a request,
+    - One movement has up to three messages. A jetton_transfer goes from the owner to the own jetton
+      wallet, a jetton_internal_transfer from there to the jetton wallet of the receiver, and a
+      jetton_notify from there to the receiver. Keep one `kind`. A jetton_transfer is a request,
       which may fail. A jetton_internal_transfer is sent when the jettons have left the wallet, and
       also for new jettons. A jetton_notify is sent only if the sender has asked for it.
     - Amounts of different jettons cannot be added. `jetton_amounts` names the jetton of a message.
