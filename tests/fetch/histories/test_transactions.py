@@ -103,6 +103,7 @@ def test_what_is_fetched_from_a_served_store_is_what_the_store_holds(tmp_path):
     assert all(entries[row.address] == row.entry for row in book.itertuples())
 
 
+@BEHIND
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_is_fetched_from_a_served_store_is_what_it_holds_with_other_seeds(tmp_path, seed):
