@@ -61,6 +61,21 @@ def test_without_blocks_no_block_is_called_the_last_one(store):
         tf.fetch_blocks(90_000_000, client=client, store=None)
 
 
+def test_without_blocks_no_moment_has_one(store):
+    with (
+        serve(store) as url,
+        tf.Client(url) as client,
+        pytest.raises(tf.RequestError, match="has no masterchain blocks, so no moment has one"),
+    ):
+        tf.fetch_blocks("2026-05-01/2026-05-02", client=client, store=None)
+
+
+def test_a_store_of_histories_says_what_reads_it(store):
+    assert "it holds histories of accounts: read_transactions reads them" in repr(
+        tf.read_blocks(store)
+    )
+
+
 def test_without_blocks_a_period_in_the_past_is_held_until_its_last_transaction(store):
     account = tf.read_transactions(store).transactions.account[0]
     with (

@@ -279,10 +279,11 @@ def flows(
     order of time if `by` has periods only.
 
     - the columns of `by`. Opcodes are unsigned.
-    - messages: number of messages that did not bounce.
-    - value: nanoton, the value of these messages.
-    - bounced: number of messages that bounced.
-    - bounced_value: nanoton, the value of the messages that bounced.
+    - messages: number of messages, without those that come back from a failed call.
+    - value: nanoton, the value of these messages, also of those that were sent back.
+    - bounced: number of messages that come back from a failed call.
+    - bounced_value: nanoton, the value that comes back with them. What A has paid to B is `value`
+      from A to B minus `bounced_value` from B to A.
 
     With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
     `value_usd` and so on. It is null if a price of the group is unknown. The error of

@@ -168,10 +168,10 @@ ACTIVITY = Result("activity", "One row per group: what its transactions did, in 
 
 FLOWS = Result("flows", "One row per group of messages: who sent how much to whom. The largest value comes first.", (
     BY,
-    Column("messages",      INT, "",        "Number of messages that did not bounce."),
-    Column("value",         INT, "nanoton", "Value of these messages."),
-    Column("bounced",       INT, "",        "Number of messages that bounced; `messages` does not count them."),
-    Column("bounced_value", INT, "nanoton", "Value of the messages that bounced."),
+    Column("messages",      INT, "",        "Number of messages, without those that come back."),
+    Column("value",         INT, "nanoton", "Value of these messages, also of those that were sent back."),
+    Column("bounced",       INT, "",        "Number of messages that come back from a failed call, which `messages` does not count."),
+    Column("bounced_value", INT, "nanoton", "Value that comes back with them."),
 ))
 
 STORAGE_RATES = Result("storage_rates", "One row per account: its rent. The largest rent comes first.", (

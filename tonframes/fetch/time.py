@@ -67,6 +67,8 @@ def _find(time: datetime | date | str, client: ClientOption) -> tuple[int, datet
         if online is None:
             raise MissingError("offline: seqno_at needs a service to find the block of a moment")
         info = masterchain_info(online)
+        if not info.last.seqno:
+            raise RequestError(f"{service} has no masterchain blocks, so no moment has one")
         first, last = 1 if info.first is None else info.first.seqno, info.last.seqno
         begins, ends = _time_of(online, first), _time_of(online, last)
         if moment < begins and first > 1:

@@ -63,9 +63,9 @@ def plot_flows(
     Returns
     -------
     The Axes. Each row is a sender, and each column a receiver. A cell is the value that the sender
-    sent to the receiver, without bounced messages; the higher it is, the more its colour differs
-    from the background. The colour scale is logarithmic. The highest values are written into their
-    cells. A cell with a question mark has a value whose price is unknown.
+    sent to the receiver, also of calls that failed and were sent back; the higher it is, the more
+    its colour differs from the background. The colour scale is logarithmic. The highest values are
+    written into their cells. A cell with a question mark has a value whose price is unknown.
 
     Examples
     --------

@@ -78,7 +78,7 @@ class Listing:
         """Raise `StoreError` unless there is a store, with all of its folders that have files."""
         if self.network is None:
             raise StoreError(
-                f"there is no store at {self.path}: fetch_blocks(..., store={str(self.path)!r}) "
+                f"there is no store at {self.path}: a fetch with store={str(self.path)!r} "
                 "makes one",
                 path=self.path,
             )

@@ -55,7 +55,7 @@ class Period:
         Period(unit='utime', start=1779999960, stop=None)
         >>> Period.parse(7, 7)
         Traceback (most recent call last):
-        ValueError: since is not before until: 7 and 7
+        ValueError: since is not before until, which is not included: 7 and 7
         """
         bounds = {"since": since, "until": until}
         kinds = {isinstance(bound, int) for bound in bounds.values() if bound is not None}
@@ -69,7 +69,10 @@ class Period:
             None if bound is None else _number(bound, name) for name, bound in bounds.items()
         )
         if stop is not None and (start or 0) >= stop:
-            raise ValueError(f"since is not before until: {shorten(since)} and {shorten(until)}")
+            raise ValueError(
+                f"since is not before until, which is not included: {shorten(since)} and "
+                f"{shorten(until)}"
+            )
         return cls(unit, start or 0, stop)
 
     @property

@@ -240,6 +240,8 @@ def open_blocks(
     if wanted is None:
         store.check_transactions()
     held = store.held() if wanted is None else store.require(wanted)
+    if not held and store.held_snapshots("account_transactions"):
+        note = "it holds histories of accounts: read_transactions reads them"
     if verify:
         check_whole([file for _, file in store.held_files("transactions", held)])
     return blocks_of(store, held, columns=columns, note=note)
