@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pandas as pd
 import pyarrow as pa
 import pytest
@@ -70,6 +72,19 @@ def test_before_1970_no_prices_are_known():
     found = tf.storage_rates(state(fetched_at=pd.Timestamp("1969-12-31", tz="UTC")))
     assert found.now.to_list() == [-86_400]
     assert found[["rent_per_day", "days_left", "days_to_freeze", "cells"]].isna().all(axis=None)
+
+
+@pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows has no tzset")
+def test_a_moment_without_a_zone_is_in_utc(monkeypatch):
+    expected = tf.storage_rates(state(fetched_at=pd.Timestamp("2026-06-01", tz="UTC")))
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        found = tf.storage_rates(state(fetched_at=pd.Timestamp("2026-06-01")))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert_frame_equal(found, expected)
 
 
 def test_states_without_an_address_are_left_out():

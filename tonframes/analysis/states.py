@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -65,6 +66,8 @@ def _rate(
     data_boc: str | None,
     fetched_at: Any,
 ) -> dict[str, Any]:
+    if fetched_at is not None and fetched_at.tzinfo is None:
+        fetched_at = fetched_at.replace(tzinfo=UTC)  # Python takes it as local time
     now = None if fetched_at is None else int(fetched_at.timestamp())
     row: dict[str, Any] = {
         "account": address,
