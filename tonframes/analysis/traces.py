@@ -142,12 +142,10 @@ def trace_costs(
     )
     sent = ends.filter(nw.col("direction") == "out")
     come = ends.filter((nw.col("direction") == "in") & ~nw.col("source").is_null())
-    links = _links(come, sent)
     parts = (
         starts,
         _sent(sent),
-        sums.add_up(links, ["trace_id"], rows_as="linked"),
-        depths(links),
+        depths(_links(come, sent)),
         _excesses(come, starts),
     )
     traces = _transactions(rows)
