@@ -44,7 +44,7 @@ HELPERS = {
     "storage_rates": lambda t, _: tf.storage_rates(t),
     "activity": tf.activity,
     "flows": lambda _, m: tf.flows(m),
-    "with_operation": lambda t, m: tf.with_operation(t, m),
+    "with_operation": tf.with_operation,
 }
 
 # The columns of the sample that each copy changes, so that copies are of other transactions.
@@ -55,7 +55,9 @@ _HASHES = {
 _ADDRESSES = {"account", "source", "destination"}
 _CHANGED = {
     **dict.fromkeys(_HASHES, "base64(unhex(sha256({name} || copy)))"),
-    **dict.fromkeys(_ADDRESSES, "split_part({name}, ':', 1) || ':' || upper(sha256({name} || copy))"),
+    **dict.fromkeys(
+        _ADDRESSES, "split_part({name}, ':', 1) || ':' || upper(sha256({name} || copy))"
+    ),
     **dict.fromkeys(("lt", "prev_trans_lt", "tx_lt", "created_lt"), "{name} + copy * 1000000000"),
     **dict.fromkeys(("now", "tx_now", "created_at"), "{name} + copy * 250"),
     "mc_block_seqno": "{name} + copy * 120",
@@ -93,7 +95,9 @@ def on_duckdb(side: str, helper: str, folder: Path, scratch: str) -> None:
     """Compute a result and read it in batches."""
     with duckdb.connect() as connection:
         connection.execute(f"SET threads = {THREADS}; SET memory_limit = '{LIMIT}'")
-        connection.execute(f"SET preserve_insertion_order = false; SET temp_directory = '{scratch}'")
+        connection.execute(
+            f"SET preserve_insertion_order = false; SET temp_directory = '{scratch}'"
+        )
         for table in TABLES:
             path = folder / f"{table}.parquet"
             connection.execute(f"CREATE VIEW {table} AS FROM '{path}'")
@@ -143,7 +147,9 @@ def main(millions: float, helpers: list[str]) -> None:
         if not (folder / "messages.parquet").exists():
             folder.mkdir(parents=True, exist_ok=True)
             write(int(millions * 1_000_000), folder)
-        print(f"{'':<17}{'':<8}{'CPU s':>8}{'by hand':>9}{'ratio':>7}{'s':>8}{'MB':>7}{'by hand':>9}")
+        print(
+            f"{'':<17}{'':<8}{'CPU s':>8}{'by hand':>9}{'ratio':>7}{'s':>8}{'MB':>7}{'by hand':>9}"
+        )
         for helper in helpers or HELPERS:
             for engine in ENGINES:
                 runs: dict[str, list[list[float]]] = {"helper": [], "hand": []}

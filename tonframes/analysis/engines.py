@@ -352,7 +352,9 @@ def _joined_on_arrow(rows: pa.Table, groups: pa.Table, keys: list[str]) -> Frame
         known = groups[key].unique()
         rows = rows.append_column(place, pc.index_in(rows[key], known))
         groups = groups.append_column(place, pc.index_in(groups[key], known))
-    return lazy(rows.join(groups.drop_columns(keys), places, join_type="inner").drop_columns(places))
+    return lazy(
+        rows.join(groups.drop_columns(keys), places, join_type="inner").drop_columns(places)
+    )
 
 
 def _joined_on_duckdb(rows: Any, groups: Any, keys: list[str]) -> Frame:
