@@ -484,7 +484,8 @@ rates AS (
         collected::BIGINT AS collected, seconds, collected / (seconds / 86400) AS rent_per_day,
         intervals / (seconds / 86400) AS rent_error, steady
     FROM last LEFT JOIN intervals ON last.account = intervals.account
-        AND t.status = intervals.status AND t.code = intervals.code AND (t.now >= {_CHANGE}) = intervals.price
+        AND t.status = intervals.status AND t.code = intervals.code
+        AND (t.now >= {_CHANGE}) = intervals.price
 )
 SELECT *,
     CASE WHEN steady AND collected > 0 THEN balance / rent_per_day END AS days_left,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
-from tonframes.analysis.currency import PRICE, UNPRICED, names_of, read_prices, with_price_at
+from tonframes.analysis.currency import UNPRICED, names_of, read_prices, with_price_at
 from tonframes.analysis.expressions import one_if
 from tonframes.analysis.grouping import (
     in_time_or_largest_first,
@@ -17,6 +17,7 @@ from tonframes.analysis.grouping import (
     take_grouped,
 )
 from tonframes.analysis.outcomes import ACTION, CODE_HASH, NAMED_BY, explained, named
+from tonframes.analysis.phases import is_deposit, is_dust
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ OWN = ("phase", "code", "name", "meaning", "bounce")
 
 _AMOUNTS = ("cost", "stuck")
 # Columns that are computed on the way.
-_STEPS = ("listed", "kept", "settled", "called", "calls", "failed")
+_STEPS = ("listed", "kept", "settled", "called", "calls", "failed", "all", "counts")
 
 
 @overload
@@ -269,32 +270,33 @@ def failure_summary(
     rows = with_price_at(
         rows, money, "now", helper="failure_summary", in_memory=intake.in_memory(transactions)
     )
+    among = others or [sums.ALL]
+    calls = engines.by_row(rows, partial(_calls, others=others))
+    calls = sums.add_up(calls, others, sums=["calls"], rows_as="all")
     # Failures are few, so they are counted before they are named.
-    rows = engines.by_row(rows, explained)
-    counting = [name for name in (*OWN[:2], OWN[4]) if name in keys]
+    failed = engines.by_row(rows, explained).filter(nw.col("failed"))
     naming = not {"name", "meaning"}.isdisjoint(keys)
+    counting = [key for key in keys if key in OWN and key not in ("name", "meaning")]
     if naming:
-        here = rows.collect_schema().names()
-        counting = list(dict.fromkeys([*counting, *(name for name in NAMED_BY if name in here)]))
-    kept = others if money is None else [*others, PRICE]
+        here = failed.collect_schema().names()
+        counting += [name for name in NAMED_BY if name in here]
     counts = sums.add_up(
-        engines.by_row(rows, partial(_of_failed, others=kept, own=["account", *counting])),
-        list(dict.fromkeys([*others, "failed", *counting, "account"])),
-        sums=["calls", "stuck_unknown"],
+        engines.by_row(failed, _with_stuck_known),
+        list(dict.fromkeys([*others, *counting, "account"])),
+        sums=["stuck_unknown"],
         amounts=_AMOUNTS,
         rows_as="failures",
         currency=money,
     )
-    added = ["failures", "calls", "stuck_unknown", *sums.halves_of(_AMOUNTS)]
+    added = ["failures", "stuck_unknown", *sums.halves_of(_AMOUNTS)]
     groups = sums.add_up(
         engines.by_row(counts, named) if naming else counts,
-        [*others, "failed", *(key for key in OWN if key in keys)],
+        [*among, *(key for key in OWN if key in keys)],
         sums=[*added, *([] if money is None else [UNPRICED, *money.columns])],
         rows_as="counts",
         accounts=True,
     )
-    groups = engines.by_group(groups, others, partial(_with_rates, others=others))
-    groups = groups.filter(nw.col("failed") == 1)
+    groups = engines.by_row(engines.join_groups(groups, calls, among), _with_rates)
     groups = sums.whole(
         groups, _AMOUNTS, helper="failure_summary", keys=keys, wide=wide, currency=money
     )
@@ -302,25 +304,18 @@ def failure_summary(
     return intake.give(in_time_or_largest_first(groups, "failures", keys), transactions)
 
 
-def _of_failed(rows: Frame, others: Sequence[str], own: Sequence[str]) -> Frame:
-    """Select what is counted and added up; `own` is null for transactions that have not failed."""
-    failed = nw.col("failed")
-    return rows.select(
-        *others,
-        *(nw.when(failed).then(nw.col(name)).alias(name) for name in own if name not in others),
-        "cost",
-        nw.col("stuck").fill_null(0),
-        one_if(failed & nw.col("stuck").is_null()).alias("stuck_unknown"),
-        one_if(nw.col("called")).alias("calls"),
-        one_if(failed).alias("failed"),
-    )
+def _calls(rows: Frame, others: Sequence[str]) -> Frame:
+    """Select what to group by, and which transactions are calls: all but deposits and dust."""
+    return rows.select(*others, calls=one_if(~(is_deposit() | is_dust())))
 
 
-def _with_rates(groups: Frame, others: Sequence[str]) -> Frame:
+def _with_stuck_known(rows: Frame) -> Frame:
+    stuck = nw.col("stuck")
+    return rows.with_columns(stuck=stuck.fill_null(0), stuck_unknown=one_if(stuck.is_null()))
+
+
+def _with_rates(groups: Frame) -> Frame:
     count, calls = nw.col("failures"), nw.col("calls")
-    all_rows, all_calls = (
-        column.sum().over(*others) if others else column.sum() for column in (count, calls)
-    )
     return groups.with_columns(
-        rate=count / all_rows, call_rate=count / nw.when(all_calls > 0).then(all_calls)
+        rate=count / nw.col("all"), call_rate=count / nw.when(calls > 0).then(calls)
     )
