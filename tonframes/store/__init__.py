@@ -68,6 +68,7 @@ The modules, from what users call down to bytes::
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract
+from tonframes.store.compaction import compact_store
 from tonframes.store.digest import digest, within
 from tonframes.store.histories import held_spans, read_history, transactions_in
 from tonframes.store.history_views import held_transactions, read_transactions
@@ -94,6 +95,7 @@ __all__ = [
     "Unit",
     "aligned",
     "blocks_of",
+    "compact_store",
     "digest",
     "gaps_of",
     "held_spans",

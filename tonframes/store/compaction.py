@@ -1,0 +1,186 @@
+"""Compaction: the files of whole spans of masterchain seqnos become one."""
+
+from __future__ import annotations
+
+import shutil
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import pandas as pd
+import pyarrow as pa
+
+from tonframes.errors import shorten
+from tonframes.seqnos import WIDTHS, span_of
+from tonframes.store.damage import find_damaged
+from tonframes.store.files import RANGED, Damaged, HeldFile, write_groups, writing
+from tonframes.store.listing import MERGING
+from tonframes.store.locks import locked
+from tonframes.store.ranges import proof_of
+from tonframes.store.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from datetime import timedelta
+    from os import PathLike
+    from pathlib import Path
+
+    from tonframes.store.files import Footer
+
+#: Rows of a row group.
+GROUP = 50_000
+#: The folder of files that are not finished, and the lock of the process that writes them.
+_FOLDER, _LOCK = "compacting", ".compacting.lock"
+
+
+def compact_store(path: str | PathLike[str], *, grace: str | timedelta = "1h") -> list[range]:
+    """Join the files of a store that have 1,000 or 10,000 consecutive masterchain seqnos.
+
+    A fetch writes files of up to 100 seqnos. Each whole span of 10,000 seqnos (49,000,000 to
+    49,009,999, for example) becomes one file of each table, and so does each whole span of 1,000
+    in a span of 10,000 that is not whole. Other files stay as they are. Engines read the larger
+    files faster, and they are smaller than the others together.
+
+    Other processes may read, fetch and compact meanwhile. `read_blocks` and `scan` use the new
+    files as soon as they are written. The files that they replace stay where they are for the
+    grace, because readers that began before need them. The next fetch, `follow` or compaction
+    after that puts the new files into their places and removes the others. So there must be room
+    for both on the disk.
+
+    If a process is killed, the store still has every row once, and compacting it again goes on.
+    The same rows become the same bytes, whoever compacts them.
+
+    Parameters
+    ----------
+    path
+        A store.
+    grace
+        For how long files that were replaced stay at least, such as "1h" or "10min". With "0s"
+        they are removed at once; an engine that has listed them before then fails with an error.
+
+    Returns
+    -------
+    The spans that have become one file.
+
+    Raises
+    ------
+    StoreError
+        There is no store at `path`, it cannot be written to, or another process compacts it for
+        more than a minute.
+
+    Warns
+    -----
+    TonframesWarning
+        A file is damaged. It was set aside, its span stays as it is, and a fetch fills the gap.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> compact_store(tf.sample())  # has fewer than 1,000 masterchain seqnos
+    []
+    """
+    seconds = _seconds(grace)
+    store = Store(path)
+    store.check()
+    spans = list(_whole_spans(store))
+    if not spans and not (store.path / MERGING).exists():
+        return []
+    store.prepare()
+    folder = store.path / _FOLDER
+    compacted = []
+    with writing(store.path), locked(store.path, _LOCK):
+        try:
+            for span, files in spans:
+                shutil.rmtree(folder, ignore_errors=True)  # or a killed process has left it
+                folder.mkdir()
+                if _compact(store, span, files, folder):
+                    compacted.append(span)
+                    store.settle(seconds)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+    store.settle(seconds)
+    return compacted
+
+
+def _seconds(grace: str | timedelta) -> float:
+    try:
+        duration = pd.Timedelta(grace)
+    except (ValueError, TypeError):
+        duration = pd.NaT
+    if isinstance(grace, int | float) or pd.isna(duration) or duration < pd.Timedelta(0):
+        raise ValueError(f'grace is a duration such as "1h", not {shorten(grace)}')
+    return float(duration.total_seconds())
+
+
+def _whole_spans(store: Store) -> Iterator[tuple[range, list[HeldFile]]]:
+    """List the widest whole spans with their files, of which there are several."""
+    rest = store.held_files(RANGED[-1], store.held())
+    for width in reversed(WIDTHS[1:]):
+        spans = defaultdict(list)
+        for run, file in rest:
+            spans[span_of(run.start, width)].append((run, file))
+        rest = []
+        for span, parts in spans.items():
+            files = [file for _, file in parts]
+            if sum(len(run) for run, _ in parts) < len(span):
+                rest += parts
+            elif len(files) > 1:
+                yield span, files
+
+
+def _compact(store: Store, span: range, files: Sequence[HeldFile], folder: Path) -> bool:
+    """Write the files of a span as one, and return whether this was possible.
+
+    It is not if a file is damaged, if only some of them have the table `blocks`, or if another
+    process has changed them meanwhile.
+    """
+    if find_damaged(files):
+        store.verify([span])
+        return False
+    try:
+        footers = [file.footer() for file in files]
+        if len({tuple(footer.tables) for footer in footers}) > 1:
+            return False
+        for name in footers[0].tables:
+            _write(store, name, span, files, footers, folder)
+    except Damaged:
+        return False
+    return store.replace_range(span, [file.path for file in files], folder)
+
+
+def _write(
+    store: Store,
+    name: str,
+    span: range,
+    files: Sequence[HeldFile],
+    footers: Sequence[Footer],
+    folder: Path,
+) -> None:
+    """Write the rows of one table of a span."""
+    parts = [file.beside(name) for file in files]
+    footer = store.new_footer(
+        rows=sum(part.footer().rows for part in parts),
+        digest="0" * 64,
+        start=span.start,
+        stop=span.stop,
+        proof=proof_of(footers),
+        tables=footers[0].tables if name == RANGED[-1] else (),
+    )
+    table = parts[0].table
+    rows = (group for part in parts for group in part.groups(table.schema.names))
+    write_groups(folder / f"{name}.parquet", table, _groups(rows), footer)
+
+
+def _groups(parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """Cut consecutive rows into row groups, each in one piece of memory.
+
+    Where Parquet ends a page depends on the pieces, so the bytes of the file would as well.
+    """
+    kept: list[pa.Table] = []
+    for part in parts:
+        kept.append(part)
+        while sum(map(len, kept)) >= GROUP:
+            rows = pa.concat_tables(kept)
+            yield rows.slice(0, GROUP).combine_chunks()
+            kept = [rows.slice(GROUP)]
+    if rest := [part for part in kept if len(part)]:
+        yield pa.concat_tables(rest).combine_chunks()
