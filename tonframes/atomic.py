@@ -6,7 +6,6 @@ import ctypes
 import os
 import re
 import secrets
-import sys
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import groupby
 from typing import IO, TYPE_CHECKING
@@ -91,13 +90,14 @@ def exchange(first: Path, second: Path) -> bool:
     Linux and macOS can within one file system, but not every file system has it. Python has no
     function for it.
     """
-    system = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
-    names = os.fsencode(first), os.fsencode(second)
-    if sys.platform == "darwin" and hasattr(system, "renamex_np"):
-        return bool(system.renamex_np(*names, _RENAME_SWAP) == 0)
+    if os.name != "posix":
+        return False
+    system = ctypes.CDLL(None)
+    here, there = os.fsencode(first), os.fsencode(second)
     if hasattr(system, "renameat2"):
-        here, there = names
         return bool(system.renameat2(_AT_FDCWD, here, _AT_FDCWD, there, _RENAME_EXCHANGE) == 0)
+    if hasattr(system, "renamex_np"):
+        return bool(system.renamex_np(here, there, _RENAME_SWAP) == 0)
     return False
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from tonframes.errors import shorten
 from tonframes.seqnos import WIDTHS, span_of
 from tonframes.store.damage import find_damaged
-from tonframes.store.files import RANGED, Damaged, HeldFile, write_groups, writing
+from tonframes.store.files import RANGED, Damaged, write_groups, writing
 from tonframes.store.listing import MERGING
 from tonframes.store.locks import locked
 from tonframes.store.ranges import proof_of
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from pathlib import Path
 
-    from tonframes.store.files import Footer
+    from tonframes.store.files import HeldFile
 
 #: Rows of a row group.
 GROUP = 50_000
@@ -81,7 +81,7 @@ def compact_store(path: str | PathLike[str], *, grace: str | timedelta = "1h") -
     seconds = _seconds(grace)
     store = Store(path)
     store.check()
-    spans = list(_whole_spans(store))
+    spans = _whole_spans(store)
     if not spans and not (store.path / MERGING).exists():
         return []
     store.prepare()
@@ -89,10 +89,10 @@ def compact_store(path: str | PathLike[str], *, grace: str | timedelta = "1h") -
     compacted = []
     with writing(store.path), locked(store.path, _LOCK):
         try:
-            for span, files in spans:
+            for span in spans:
                 shutil.rmtree(folder, ignore_errors=True)  # or a killed process has left it
                 folder.mkdir()
-                if _compact(store, span, files, folder):
+                if _compact(store, span, folder):
                     compacted.append(span)
                     store.settle(seconds)
         finally:
@@ -102,81 +102,72 @@ def compact_store(path: str | PathLike[str], *, grace: str | timedelta = "1h") -
 
 
 def _seconds(grace: str | timedelta) -> float:
+    wrong = f'grace is a duration such as "1h", not {shorten(grace)}'
     try:
-        duration = pd.Timedelta(grace)
+        seconds = pd.Timedelta(grace).total_seconds()
     except (ValueError, TypeError):
-        duration = pd.NaT
-    if isinstance(grace, int | float) or pd.isna(duration) or duration < pd.Timedelta(0):
-        raise ValueError(f'grace is a duration such as "1h", not {shorten(grace)}')
-    return float(duration.total_seconds())
+        raise ValueError(wrong) from None
+    if isinstance(grace, int | float) or not seconds >= 0:
+        raise ValueError(wrong)
+    return float(seconds)
 
 
-def _whole_spans(store: Store) -> Iterator[tuple[range, list[HeldFile]]]:
-    """List the widest whole spans with their files, of which there are several."""
-    rest = store.held_files(RANGED[-1], store.held())
+def _whole_spans(store: Store) -> list[range]:
+    """List the widest spans that are held and have several files."""
+    found, rest = [], list(store.files(RANGED[-1]))
     for width in reversed(WIDTHS[1:]):
         spans = defaultdict(list)
-        for run, file in rest:
-            spans[span_of(run.start, width)].append((run, file))
+        for run in rest:
+            spans[span_of(run.start, width)].append(run)
         rest = []
-        for span, parts in spans.items():
-            files = [file for _, file in parts]
-            if sum(len(run) for run, _ in parts) < len(span):
-                rest += parts
-            elif len(files) > 1:
-                yield span, files
+        for span, runs in spans.items():
+            if sum(map(len, runs)) < len(span):
+                rest += runs
+            elif len(runs) > 1:
+                found.append(span)
+    return found
 
 
-def _compact(store: Store, span: range, files: Sequence[HeldFile], folder: Path) -> bool:
-    """Write the files of a span as one, and return whether this was possible.
+def _compact(store: Store, span: range, folder: Path) -> bool:
+    """Join the files of a span, and return whether this was possible.
 
     It is not if a file is damaged, if only some of them have the table `blocks`, or if another
-    process has changed them meanwhile.
+    process changes them meanwhile.
     """
+    if store.gaps([span]):
+        return False
+    files = [file for _, file in store.held_files(RANGED[-1], [span])]
     if find_damaged(files):
         store.verify([span])
         return False
     try:
         footers = [file.footer() for file in files]
-        if len({tuple(footer.tables) for footer in footers}) > 1:
+        tables = footers[0].tables
+        if any(list(footer.tables) != list(tables) for footer in footers):
             return False
-        for name in footers[0].tables:
-            _write(store, name, span, files, footers, folder)
+        for name in tables:
+            parts = [file.beside(name) for file in files]
+            footer = store.new_footer(
+                rows=sum(part.footer().rows for part in parts),
+                digest="0" * 64,
+                start=span.start,
+                stop=span.stop,
+                proof=proof_of(footers),
+                tables=tables if name == RANGED[-1] else (),
+            )
+            write_groups(folder / f"{name}.parquet", parts[0].table, _groups(parts), footer)
     except Damaged:
         return False
     return store.replace_range(span, [file.path for file in files], folder)
 
 
-def _write(
-    store: Store,
-    name: str,
-    span: range,
-    files: Sequence[HeldFile],
-    footers: Sequence[Footer],
-    folder: Path,
-) -> None:
-    """Write the rows of one table of a span."""
-    parts = [file.beside(name) for file in files]
-    footer = store.new_footer(
-        rows=sum(part.footer().rows for part in parts),
-        digest="0" * 64,
-        start=span.start,
-        stop=span.stop,
-        proof=proof_of(footers),
-        tables=footers[0].tables if name == RANGED[-1] else (),
-    )
-    table = parts[0].table
-    rows = (group for part in parts for group in part.groups(table.schema.names))
-    write_groups(folder / f"{name}.parquet", table, _groups(rows), footer)
-
-
-def _groups(parts: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Cut consecutive rows into row groups, each in one piece of memory.
+def _groups(files: Sequence[HeldFile]) -> Iterator[pa.Table]:
+    """Cut the rows of files into row groups, each in one piece of memory.
 
     Where Parquet ends a page depends on the pieces, so the bytes of the file would as well.
     """
     kept: list[pa.Table] = []
-    for part in parts:
+    for part in (rows for file in files for rows in file.groups(file.table.schema.names)):
         kept.append(part)
         while sum(map(len, kept)) >= GROUP:
             rows = pa.concat_tables(kept)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tonframes import sealed
-from tonframes.atomic import replacing_all
+from tonframes.atomic import replacing_all, sync, temporary
 from tonframes.errors import StoreError, shorten
 from tonframes.sealed import Opened, SealError
 from tonframes.seqnos import meeting
@@ -238,28 +238,31 @@ def refuse_newer(path: Path, version: int) -> None:
 
 def _groups_of(parquet: pq.ParquetFile, seqnos: Sequence[range] | None) -> Iterator[int]:
     """List the row groups that may have rows of some masterchain seqnos, by their statistics."""
+    if seqnos is None:
+        yield from range(parquet.num_row_groups)
+        return
     place = parquet.schema_arrow.get_field_index("mc_block_seqno")
     for group in range(parquet.num_row_groups):
         found = parquet.metadata.row_group(group).column(place).statistics
-        if seqnos is None or found is None or not found.has_min_max:
+        known = found is not None and found.has_min_max
+        if not known or meeting(range(found.min, found.max + 1), seqnos):
             yield group
-        elif meeting(range(found.min, found.max + 1), seqnos):
-            yield group
-
-
-def write(file: Path, table: Table, rows: pa.Table, footer: Footer) -> None:
-    """Write rows whole or not at all, sealed."""
-    replace(file, content(table, rows, footer))
 
 
 def write_groups(file: Path, table: Table, groups: Iterable[pa.Table], footer: Footer) -> None:
-    """Write a new file by row groups, sealed, and wait until it is on the disk.
+    """Write rows whole or not at all, sealed, with one row group in memory at a time.
 
     The digest in the footer is replaced by that of the rows.
     """
-    sealed.write(file, table.schema, groups, asdict(footer), digest_of_file)
-    with file.open("rb") as source:
-        os.fsync(source.fileno())
+    made = temporary(file)
+    try:
+        sealed.write(made, table.schema, groups, asdict(footer), digest_of_file)
+        with made.open("rb") as source:
+            os.fsync(source.fileno())
+        made.replace(file)
+        sync(file.parent)
+    finally:
+        made.unlink(missing_ok=True)
 
 
 def content(table: Table, rows: pa.Table, footer: Footer) -> Sequence[memoryview]:

@@ -170,6 +170,8 @@ class PlaceWriter(Writer):
             rest = self._ranges(f"{MERGING}/{name}").items()
             left = {run: file for run, file in rest if run not in merged}
             lost = [file for run, file in left.items() if subtract([run], held)]
-            self._put_aside(lost, f"{self.path / MERGING} has files of which no others have the rows")
+            self._put_aside(
+                lost, f"{self.path / MERGING} has files of which no others have the rows"
+            )
             for file in left.values():
                 file.unlink(missing_ok=True)

@@ -225,9 +225,7 @@ def _rows(file: HeldFile, seqnos: Sequence[range], columns: Sequence[str]) -> pa
     return pa.concat_tables([empty, *_groups(file, seqnos, columns)])
 
 
-def _groups(
-    file: HeldFile, seqnos: Sequence[range], columns: Sequence[str]
-) -> Iterator[pa.Table]:
+def _groups(file: HeldFile, seqnos: Sequence[range], columns: Sequence[str]) -> Iterator[pa.Table]:
     """Read the same rows by row groups; those without any of the seqnos are not read."""
     needed = list(dict.fromkeys([*columns, "mc_block_seqno"]))
     for rows in file.groups(needed, seqnos):

@@ -215,7 +215,7 @@ class Store(RangeWriter):
                 self._remove_second_names_of(others)
                 moved = damage.set_aside(self.path, others)
                 where = moved.get(fault.path, self.path / ASIDE)
-                kept = bool(file.run) and not self.gaps([file.run])
+                kept = file.run is not None and not self.gaps([file.run])
                 then = "the files are read whose place it was to take" if kept else loss
                 warnings.append(f"{fault.path} {fault.reason}: moved to {where}; {then}")
         for warning in warnings:
