@@ -143,14 +143,16 @@ def questions(account: str) -> dict[str, Callable[[Path], object]]:
             "transactions"
         ),
         "4 columns, DuckDB": duck(few, "true"),
-        "4 columns, polars": polars(list(FEW), True),  # noqa: FBT003
+        "4 columns, polars": polars(list(FEW), True),
     }
 
 
 def size(path: Path, rows: int) -> str:
     """Return the number of files of transactions, and their bytes per row."""
     files = list((path / "transactions").iterdir())
-    return f"{len(files)} files, {sum(file.stat().st_size for file in files) / rows:.0f} bytes a row"
+    return (
+        f"{len(files)} files, {sum(file.stat().st_size for file in files) / rows:.0f} bytes a row"
+    )
 
 
 def main(each: int, rounds: int) -> None:
