@@ -285,6 +285,11 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         help="for how long the files that were replaced stay for readers that began before: 10min, "
         "1h; 0s if there are none (default: %(default)s)",
     )
+    compact.add_argument(
+        "--by-account",
+        action="store_true",
+        help="write a copy of the transactions as well, sorted by account",
+    )
     compact.set_defaults(run=_compact)
 
     text = "Verify all bytes of a store, and list the files that are damaged. Nothing is changed."
@@ -493,7 +498,7 @@ def _upgrade(options: argparse.Namespace) -> None:
 def _compact(options: argparse.Namespace) -> None:
     from tonframes.seqnos import spell
 
-    spans = tf.compact_store(options.store, grace=options.grace)
+    spans = tf.compact_store(options.store, grace=options.grace, by_account=options.by_account)
     for span in spans:
         print(f"joined the files of {spell([span])}")
     print(f"{len(spans)} spans joined; {inert(str(options.store))} has the same rows as before")

@@ -93,14 +93,22 @@ def build(path: Path, each: int) -> Store:
     return store
 
 
-def compact(path: Path, width: int) -> None:
+def compact(path: Path, width: int, *, by_account: bool = False) -> None:
     """Compact a store up to a width in this process, and print seconds and memory."""
     Path("/proc/self/clear_refs").write_text("5")  # the peak so far is forgotten
     before, start = held("VmRSS"), time.perf_counter()
     widths = tuple(each for each in compaction.WIDTHS if each <= width)
     with mock.patch.object(compaction, "WIDTHS", widths):
-        tf.compact_store(path, grace="0s")
+        tf.compact_store(path, grace="0s", by_account=by_account)
     print(json.dumps([time.perf_counter() - start, held("VmHWM") - before]))
+
+
+def compacted(path: Path, width: int, rows: int, what: str) -> None:
+    """Compact a store in another process, and print what it took."""
+    arguments = [sys.executable, __file__, what, str(path), str(width)]
+    printed = subprocess.run(arguments, check=True, capture_output=True).stdout
+    seconds, memory = json.loads(printed)
+    print(f"{what} {width:>6,}: {rows / seconds:,.0f} transactions/s, {memory} MiB")
 
 
 def held(field: str) -> int:
@@ -139,12 +147,20 @@ def questions(account: str) -> dict[str, Callable[[Path], object]]:
         "a day of a month, polars": polars(list(FEW), moment.is_between(first, last)),
         "an account, DuckDB": duck("*", f"account = '{account}'"),
         "an account, polars": polars(pl.all(), pl.col("account") == account),
+        "the same, by account": lambda path: connection.sql(
+            f"select * from read_parquet({copies_of(path)}) where account = '{account}'"
+        ).to_arrow_table(),
         "4 columns, read_blocks": lambda path: tf.read_blocks(path, columns=FEW).arrow(
             "transactions"
         ),
         "4 columns, DuckDB": duck(few, "true"),
         "4 columns, polars": polars(list(FEW), True),
     }
+
+
+def copies_of(path: Path) -> list[str]:
+    """List the files of transactions of a store, sorted by account where there is a copy."""
+    return [str(file.path) for _, file in Store(path).account_files([RUN])]
 
 
 def size(path: Path, rows: int) -> str:
@@ -164,10 +180,8 @@ def main(each: int, rounds: int) -> None:
         print(f"{rows:,} transactions written in {time.perf_counter() - start:.0f} s")
         for width in compaction.WIDTHS[1:]:
             stores[width] = Path(shutil.copytree(stores[100], Path(folder, str(width))))
-            arguments = [sys.executable, __file__, "compact", str(stores[width]), str(width)]
-            printed = subprocess.run(arguments, check=True, capture_output=True).stdout
-            seconds, memory = json.loads(printed)
-            print(f"compacted to {width:,}: {rows / seconds:,.0f} rows/s, {memory} MiB")
+            compacted(stores[width], width, rows, "compact")
+        compacted(stores[SEQNOS], SEQNOS, rows, "by-account")
         for width, path in stores.items():
             print(f"{width:>6,}: {size(path, rows)}")
         seldom = f"0:{120_000 * 2**40:064X}"
@@ -186,7 +200,7 @@ def main(each: int, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:2] == ["compact"]:
-        compact(Path(sys.argv[2]), int(sys.argv[3]))
+    if sys.argv[1:2] in (["compact"], ["by-account"]):
+        compact(Path(sys.argv[2]), int(sys.argv[3]), by_account=sys.argv[1] == "by-account")
     else:
         main(int((sys.argv[1:] or [20])[0]), int((sys.argv[2:] or [5])[0]))

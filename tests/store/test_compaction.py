@@ -21,7 +21,7 @@ import pytest
 from slow import slow
 
 import tonframes as tf
-from tonframes.store import Store, compaction, damage, places
+from tonframes.store import Store, compaction, damage, places, sorting
 from tonframes.store.files import RANGED
 
 if TYPE_CHECKING:
@@ -406,6 +406,61 @@ def test_a_copy_of_the_smaller_files_over_the_compacted_ones_is_read_once(store,
     with pytest.warns(tf.TonframesWarning, match="overlaps other files, which have equal rows"):
         store.prepare()
     assert is_whole(store)
+
+
+# ── copies by account ────────────────────────────────────────────────────────────────────────────
+
+
+def copies(store: Store) -> list[str]:
+    return names(store, "by_account")
+
+
+@pytest.mark.parametrize("batch", [100, 1_000_000])
+def test_a_copy_by_account_has_the_same_rows(store, monkeypatch, batch):
+    monkeypatch.setattr(sorting, "BATCH", batch)
+    monkeypatch.setattr(sorting, "_SAMPLE", 10)
+    tf.compact_store(store.path, by_account=True)
+    assert copies(store) == [WIDE]
+    files = store.account_files([HELD])
+    assert [file.path.parent.name for _, file in files] == ["by_account", *["transactions"] * 2]
+    copy = files[0][1]
+    rows = copy.read(copy.table.schema.names)
+    of_the_span = store.read("transactions", [WHOLE])
+    assert rows.equals(of_the_span.sort_by([("account", "ascending"), ("lt", "ascending")]))
+    assert copy.footer().digest == tf.store.digest(rows)
+    assert not (store.path / "compacting").exists()
+    before = copy.path.stat()
+    tf.compact_store(store.path, grace="0s", by_account=True)
+    assert copy.path.stat() == before
+    assert is_whole(store)
+    assert tf.verify_store(store.path) == {}
+
+
+def test_a_damaged_copy_by_account_is_set_aside_and_written_again(store):
+    tf.compact_store(store.path, by_account=True, grace="0s")
+    before = (store.path / "by_account" / WIDE).read_bytes()
+    flip(store.path / "by_account" / WIDE)
+    assert list(tf.verify_store(store.path)) == [store.path / "by_account" / WIDE]
+    with pytest.warns(tf.TonframesWarning, match="compacting with by_account writes this copy"):
+        assert store.verify([HELD]) == ()
+    assert copies(store) == []
+    assert len(store.account_files([HELD])) == 3
+    tf.compact_store(store.path, by_account=True)
+    assert (store.path / "by_account" / WIDE).read_bytes() == before
+
+
+def test_a_copy_by_account_goes_when_its_span_becomes_a_part_of_another(tmp_path, monkeypatch):
+    store = made(tmp_path / "store", WHOLE)
+    monkeypatch.setattr(compaction, "WIDTHS", (100, 500))
+    monkeypatch.setattr("tonframes.seqnos.WIDTHS", (100, 500, 1000))
+    tf.compact_store(store.path, by_account=True)
+    assert len(copies(store)) == 2
+    monkeypatch.setattr(compaction, "WIDTHS", (100, 500, 1000))
+    tf.compact_store(store.path, by_account=True)
+    assert len(copies(store)) == 3  # readers may have the others
+    assert len(store.account_files([WHOLE])) == 1
+    tf.compact_store(store.path, by_account=True, grace="0s")
+    assert copies(store) == [WIDE]
 
 
 # ── kills, and other processes ───────────────────────────────────────────────────────────────────

@@ -10,16 +10,24 @@ import pandas as pd
 import pyarrow as pa
 
 from tonframes.errors import shorten
-from tonframes.seqnos import WIDTHS, span_of
+from tonframes.seqnos import SPAN, WIDTHS, span_of
 from tonframes.store.damage import find_damaged
-from tonframes.store.files import RANGED, Damaged, write_groups, writing
+from tonframes.store.files import (
+    BY_ACCOUNT,
+    RANGED,
+    Damaged,
+    range_name,
+    write_groups,
+    writing,
+)
 from tonframes.store.listing import MERGING
 from tonframes.store.locks import locked
 from tonframes.store.ranges import proof_of
+from tonframes.store.sorting import sorted_by_account
 from tonframes.store.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator
     from datetime import timedelta
     from os import PathLike
     from pathlib import Path
@@ -32,7 +40,9 @@ GROUP = 25_000
 _FOLDER, _LOCK = "compacting", ".compacting.lock"
 
 
-def compact_store(path: str | PathLike[str], *, grace: str | timedelta = "1h") -> list[range]:
+def compact_store(
+    path: str | PathLike[str], *, grace: str | timedelta = "1h", by_account: bool = False
+) -> list[range]:
     """Join the files of a store that have 1,000 or 10,000 consecutive masterchain seqnos.
 
     A fetch writes files of up to 100 seqnos. Each whole span of 10,000 seqnos (49,000,000 to
@@ -56,6 +66,10 @@ def compact_store(path: str | PathLike[str], *, grace: str | timedelta = "1h") -
     grace
         For how long files that were replaced stay at least, such as "1h" or "10min". With "0s"
         they are removed at once; an engine that has listed them before then fails with an error.
+    by_account
+        Whether to write a copy of the transactions of each joined span as well, sorted by account.
+        `scan` reads the transactions of a few accounts from the copies. They need as much room as
+        the transactions, and are kept until their span is joined into a larger one.
 
     Returns
     -------
@@ -82,7 +96,7 @@ def compact_store(path: str | PathLike[str], *, grace: str | timedelta = "1h") -
     store = Store(path)
     store.check()
     spans = _whole_spans(store)
-    if not spans and not (store.path / MERGING).exists():
+    if not (spans or by_account or (store.path / MERGING).exists()):
         return []
     store.prepare()
     folder = store.path / _FOLDER
@@ -95,9 +109,12 @@ def compact_store(path: str | PathLike[str], *, grace: str | timedelta = "1h") -
                 if _compact(store, span, folder):
                     compacted.append(span)
                     store.settle(seconds)
+            if by_account:
+                _sort(store, folder)
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     store.settle(seconds)
+    store.remove_copies(seconds)
     return compacted
 
 
@@ -147,6 +164,7 @@ def _compact(store: Store, span: range, folder: Path) -> bool:
             return False
         for name in tables:
             parts = [file.beside(name) for file in files]
+            table = parts[0].table
             footer = store.new_footer(
                 rows=sum(part.footer().rows for part in parts),
                 digest="0" * 64,
@@ -155,19 +173,49 @@ def _compact(store: Store, span: range, folder: Path) -> bool:
                 proof=proof_of(footers),
                 tables=tables if name == RANGED[-1] else (),
             )
-            write_groups(folder / f"{name}.parquet", parts[0].table, _groups(parts), footer)
+            groups = _groups(rows for part in parts for rows in part.groups(table.schema.names))
+            write_groups(folder / f"{name}.parquet", table, groups, footer)
     except Damaged:
         return False
     return store.replace_range(span, [file.path for file in files], folder)
 
 
-def _groups(files: Sequence[HeldFile]) -> Iterator[pa.Table]:
-    """Cut the rows of files into row groups, each in one piece of memory.
+def _sort(store: Store, folder: Path) -> None:
+    """Write the copies by account that are lacking."""
+    for run, file in store.held_files(RANGED[-1], store.held()):
+        copy = store.held_file(BY_ACCOUNT, range_name(run))
+        if len(run) <= SPAN or run != file.run or _is_sound(copy):
+            continue
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        try:
+            said = file.footer()
+            footer = store.new_footer(
+                rows=said.rows, digest="0" * 64, start=run.start, stop=run.stop, proof=said.proof
+            )
+            new = folder / copy.path.name
+            write_groups(new, copy.table, _groups(sorted_by_account(file, folder)), footer)
+        except Damaged:
+            store.verify([run])
+        else:
+            store.place_copy(new)
+
+
+def _is_sound(file: HeldFile) -> bool:
+    try:
+        file.footer()
+    except Damaged:
+        return False
+    return True
+
+
+def _groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Cut consecutive rows into row groups, each in one piece of memory.
 
     Where Parquet ends a page depends on the pieces, so the bytes of the file would as well.
     """
     kept: list[pa.Table] = []
-    for part in (rows for file in files for rows in file.groups(file.table.schema.names)):
+    for part in parts:
         kept.append(part)
         while sum(map(len, kept)) >= GROUP:
             rows = pa.concat_tables(kept)

@@ -38,13 +38,15 @@ SNAPSHOT_FOLDERS = ("metadata", "address_book", "accounts")
 OF_ACCOUNTS = ("metadata", "accounts")
 #: The folder of damaged files.
 ASIDE = "damaged"
+#: The folder of copies of compacted transactions, sorted by account.
+BY_ACCOUNT = "by_account"
 #: All folders with tables.
-FOLDERS = (*schema.TABLES, *HISTORY_FOLDERS)
+FOLDERS = (*schema.TABLES, *HISTORY_FOLDERS, BY_ACCOUNT)
 
 
 def table_of(folder: str) -> Table:
     """Return the table whose rows are in the files of a folder."""
-    name = folder.removeprefix("account_")
+    name = "transactions" if folder == BY_ACCOUNT else folder.removeprefix("account_")
     return schema.HISTORIES if name == schema.HISTORIES.name else schema.TABLES[name]
 
 
@@ -104,9 +106,9 @@ class HeldFile:
     network: str | None
     run: range | None
 
-    def beside(self, folder: str) -> HeldFile:
-        """Return the file of another folder that was written together with this one."""
-        path = self.path.parent.parent / folder / self.path.name
+    def beside(self, folder: str, store: Path | None = None) -> HeldFile:
+        """Return the file of the same name in another folder, of the store if it is given."""
+        path = (store or self.path.parent.parent) / folder / self.path.name
         return HeldFile(path, table_of(folder), self.network, self.run)
 
     def read(self, columns: Sequence[str]) -> pa.Table:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from tonframes.atomic import exchange, sync
 from tonframes.seqnos import SPAN, subtract
 from tonframes.store import damage
-from tonframes.store.files import RANGED, Damaged, range_name
+from tonframes.store.files import BY_ACCOUNT, RANGED, Damaged, range_name
 from tonframes.store.listing import MERGING, is_inside, widest
 from tonframes.store.writer import Writer
 
@@ -43,6 +43,22 @@ class PlaceWriter(Writer):
         """Put the merged files into their places that have waited for so many seconds."""
         with self._writing():
             self._finish_merging(grace)
+
+    def place_copy(self, new: Path) -> None:
+        """Put a copy by account into its folder."""
+        with self._writing():
+            folder = self.path / BY_ACCOUNT
+            folder.mkdir(exist_ok=True)
+            new.replace(folder / new.name)
+            sync(folder)
+
+    def remove_copies(self, grace: float) -> None:
+        """Remove copies by account of files that have become a part of larger ones."""
+        with self._writing():
+            held = tuple(self.files(RANGED[-1]))
+            for run, file in self._ranges(BY_ACCOUNT).items():
+                if run not in held and is_inside(run, held) and damage.is_old(file, grace):
+                    file.unlink()
 
     def _finish_merging(self, grace: float = GRACE) -> None:
         """Put merged files into their places, and remove the smaller ones."""

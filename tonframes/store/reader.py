@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from tonframes.errors import warn
 from tonframes.seqnos import common, joined, subtract
 from tonframes.store.digest import within
-from tonframes.store.files import Damaged
+from tonframes.store.files import BY_ACCOUNT, Damaged
 from tonframes.store.listing import LISTINGS, MOMENT, Listing
 from tonframes.wire import schema
 from tonframes.wire.tables import latest, latest_states
@@ -150,6 +150,18 @@ class Reader(Listing):
     def held_files(self, name: str, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
         """List the files that `read` would read, each with the seqnos that it reads from it."""
         return list(self._files(name, self.require(seqnos)))
+
+    def account_files(self, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
+        """List files as `held_files` does, to read the transactions of a few accounts from.
+
+        Of a compacted file it lists the copy that is sorted by account, if there is one. Its rows
+        are equal, in another order.
+        """
+        copies = self._ranges(BY_ACCOUNT)
+        return [
+            (run, file.beside(BY_ACCOUNT, self.path) if file.run in copies else file)
+            for run, file in self.held_files("transactions", seqnos)
+        ]
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────────
 

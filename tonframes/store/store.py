@@ -14,6 +14,7 @@ from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest
 from tonframes.store.files import (
     ASIDE,
+    BY_ACCOUNT,
     HISTORY_FOLDERS,
     RANGED,
     SNAPSHOT_FOLDERS,
@@ -21,7 +22,7 @@ from tonframes.store.files import (
     table_of,
 )
 from tonframes.store.folders import with_files
-from tonframes.store.listing import MOMENT
+from tonframes.store.listing import MERGING, MOMENT
 from tonframes.store.ranges import RangeWriter, written_with
 
 if TYPE_CHECKING:
@@ -156,6 +157,12 @@ class Store(RangeWriter):
             for run, file in self.files("transactions").items()
             if meeting(run, wanted)
         ]
+        copies = [
+            self._held_file(file, network)
+            for run, file in self._ranges(BY_ACCOUNT).items()
+            if meeting(run, wanted)
+        ]
+        self._set_aside(copies, "compacting with by_account writes this copy again")
         damaged = self._set_aside(files, "its masterchain seqnos are not held any more")
         return self.gaps(joined(file.run for file in damaged if file.run))
 
@@ -215,7 +222,8 @@ class Store(RangeWriter):
                 self._remove_second_names_of(others)
                 moved = damage.set_aside(self.path, others)
                 where = moved.get(fault.path, self.path / ASIDE)
-                kept = file.run is not None and not self.gaps([file.run])
+                merged = file.path.parent.parent.name == MERGING
+                kept = merged and file.run is not None and not self.gaps([file.run])
                 then = "the files are read whose place it was to take" if kept else loss
                 warnings.append(f"{fault.path} {fault.reason}: moved to {where}; {then}")
         for warning in warnings:
