@@ -84,6 +84,7 @@ bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_addresses.py
 	$(BIN)/python tests/benchmarks/bench_fetch.py
 	$(BIN)/python tests/benchmarks/bench_analysis.py
+	$(BIN)/python tests/benchmarks/bench_store.py
 
 MINUTES ?= 60
 soak: .venv/.dev

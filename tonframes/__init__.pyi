@@ -58,6 +58,7 @@ from .plots import (
 from .samples import sample
 from .service import serve
 from .store import (
+    compact_store,
     ingest,
     read_accounts,
     read_blocks,
@@ -87,6 +88,7 @@ __all__ = [
     "check_balances",
     "check_fees",
     "code_name",
+    "compact_store",
     "decode_bodies",
     "describe",
     "exit_code_name",
