@@ -56,6 +56,7 @@ from .plots import (
     plot_trace,
 )
 from .samples import sample
+from .scanning import Scan, scan, to_lake
 from .service import serve
 from .store import (
     compact_store,
@@ -80,6 +81,7 @@ __all__ = [
     "MissingError",
     "Plan",
     "RequestError",
+    "Scan",
     "StoreError",
     "TonframesError",
     "TonframesWarning",
@@ -129,11 +131,13 @@ __all__ = [
     "read_transactions",
     "result_code_name",
     "sample",
+    "scan",
     "seqno_at",
     "serve",
     "storage_rates",
     "synthetic_blocks",
     "to_friendly",
+    "to_lake",
     "to_raw",
     "to_ton",
     "trace_costs",
