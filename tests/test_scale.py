@@ -1,9 +1,15 @@
 """The made-up chain of `make bench-scale` is one that the package takes for a real one."""
 
+import json
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pyarrow.compute as pc
 import pytest
 from benchmarks.scale.chain import Chain
+from benchmarks.scale.limits import in_a_process
 from benchmarks.scale.rows import tables_of
 from benchmarks.scale.templates import templates
 from benchmarks.scale.writing import NETWORK, SERVICE, write_span
@@ -37,6 +43,7 @@ def test_transactions_and_messages_are_distinct(store):
     assert len(pc.unique(messages["msg_hash"])) < len(messages)  # one is sent and received
 
 
+@pytest.mark.slow
 def test_balances_and_fees_follow_the_rules(store):
     blocks = tf.read_blocks(store)
     assert set(tf.check_balances(blocks).verdict) == {"ok"}
@@ -53,6 +60,7 @@ def test_an_account_names_its_transaction_before(store):
     assert (rows.prev_trans_lt == rows["lt"].shift())[follows].all()
 
 
+@pytest.mark.slow
 def test_a_service_proves_a_made_up_chain_by_its_blocks(store):
     seqnos = tf.read_blocks(store).seqnos[0]
     middle = range(seqnos.start + SPAN - 5, seqnos.start + SPAN + 5)
@@ -87,3 +95,34 @@ def test_templates_are_whole_traces():
     assert len(found.size) > 1000
     assert found.size.sum() == len(found.transactions)
     assert found.messages_of.sum() == len(found.messages)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_the_benchmark_measures_everything_on_small_stores(tmp_path):
+    program = Path(__file__).parent / "benchmarks" / "bench_scale.py"
+    results, table = tmp_path / "scale.json", tmp_path / "scale.md"
+    command = [sys.executable, program, "0.02", "0.06", "--store", tmp_path / "store"]
+    command += ["--json", results, "--table", table]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    small, large = json.loads(results.read_text())["sizes"]
+    for size in (small, large):
+        measures = [size["build"], size["compaction"]]
+        for each in (*size["questions"].values(), *size["helpers"].values()):
+            measures += each.values()
+            rows = {side: taken["rows"] for side, taken in each.items()}
+            assert len(set(rows.values())) == 1, rows
+        assert [taken["failed"] for taken in measures if taken["failed"]] == []
+    assert large["after"]["transactions"]["rows"] > 2 * small["after"]["transactions"]["rows"]
+    assert not (tmp_path / "store").exists()
+    assert "| fee_summary | duckdb |" in table.read_text()
+
+
+def test_a_measure_that_takes_too_much_is_stopped():
+    long = [sys.executable, "-c", "import time; time.sleep(60)"]
+    assert in_a_process(long, megabytes=1000, seconds=0.5).failed == "time"
+    large = [sys.executable, "-c", "x = bytearray(300_000_000); import time; time.sleep(60)"]
+    assert in_a_process(large, megabytes=100, seconds=60).failed == "memory"
+    wrong = [sys.executable, "-c", "raise ValueError('no store')"]
+    assert in_a_process(wrong, megabytes=1000, seconds=60).failed == "ValueError: no store"

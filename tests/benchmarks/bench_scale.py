@@ -32,6 +32,8 @@ from benchmarks.scale.writing import extend
 import tonframes as tf
 
 SIDES = ("ours", "by hand")
+#: About how many a transaction takes on the disk before compaction, with its messages and blocks.
+_BYTES = 560
 
 
 def one(task: list[str]) -> None:
@@ -144,7 +146,7 @@ def machine() -> dict[str, object]:
 def options_of(arguments: list[str]) -> argparse.Namespace:
     """Return what was asked for on the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("millions", type=float, nargs="*", default=[10])
+    parser.add_argument("millions", type=float, nargs="*")
     parser.add_argument("--store", type=Path, default=Path("build/scale/store"))
     parser.add_argument("--keep", action="store_true", help="leave the store, and go on with it")
     parser.add_argument("--json", type=Path, help="write the results as JSON")
@@ -157,12 +159,18 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     return parser.parse_args(arguments)
 
 
+def as_many_as_fit(folder: Path) -> list[float]:
+    """Return 10, and as many tens of millions as half of the free disk takes."""
+    tens = shutil.disk_usage(folder).free // 2 // (10_000_000 * _BYTES)
+    return [10.0, *([10.0 * tens] if tens > 1 else [])]
+
+
 def main(options: argparse.Namespace) -> None:
     """Make a store of each size, the smallest first, and measure it."""
     options.store.parent.mkdir(parents=True, exist_ok=True)
     found: dict[str, object] = {"made": time.strftime("%Y-%m-%d"), **machine(), "sizes": []}
     try:
-        for millions in sorted(options.millions):
+        for millions in sorted(options.millions or as_many_as_fit(options.store.parent)):
             found["sizes"].append(size_of(options, millions))
             if options.json:  # what is measured stays, if the rest fails
                 options.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
