@@ -151,7 +151,6 @@ def plan_blocks(
         missing = wanted if target is None else target.gaps(wanted)
         density = measure(online, missing) if missing and online else UNMEASURED
         limit = MOST_ROWS if online is None else online.page_limit.rows
-    network = int(target is not None and bool(missing))
     return _planned(wanted, missing, density, limit, None if target is None else target.path)
 
 
