@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 from benchmarks.scale.chain import Chain
 from benchmarks.scale.limits import in_a_process
+from benchmarks.scale.measures import ENGINES, HELPERS, by_hand, helper
 from benchmarks.scale.rows import tables_of
 from benchmarks.scale.templates import templates
 from benchmarks.scale.writing import NETWORK, SERVICE, write_span
@@ -99,11 +100,12 @@ def test_templates_are_whole_traces():
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_benchmark_measures_everything_on_small_stores(tmp_path):
+def test_the_benchmark_measures_small_stores(tmp_path):
     program = Path(__file__).parent / "benchmarks" / "bench_scale.py"
     results, table = tmp_path / "scale.json", tmp_path / "scale.md"
     command = [sys.executable, program, "0.02", "0.06", "--store", tmp_path / "store"]
-    command += ["--json", results, "--table", table]
+    command += ["--json", results, "--table", table, "--engines", "duckdb"]
+    command += ["--helpers", "fee_summary", "gas_outliers"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     small, large = json.loads(results.read_text())["sizes"]
@@ -126,3 +128,15 @@ def test_a_measure_that_takes_too_much_is_stopped():
     assert in_a_process(large, megabytes=100, seconds=60).failed == "memory"
     wrong = [sys.executable, "-c", "raise ValueError('no store')"]
     assert in_a_process(wrong, megabytes=1000, seconds=60).failed == "ValueError: no store"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HELPERS)
+def test_helpers_have_as_many_rows_as_queries_written_by_hand(store, name):
+    counts = {engine: helper(engine, "ours", name, store) for engine in ENGINES}
+    counts |= {
+        f"{engine} by hand": helper(engine, "by hand", name, store)
+        for engine in ENGINES
+        if name in by_hand(engine)
+    }
+    assert len(set(counts.values())) == 1, counts

@@ -25,7 +25,16 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.scale.limits import Clock, Taken, in_a_process
-from benchmarks.scale.measures import ENGINES, HELPERS, QUESTIONS, Asked, asked, helper, question
+from benchmarks.scale.measures import (
+    ENGINES,
+    HELPERS,
+    QUESTIONS,
+    Asked,
+    asked,
+    by_hand,
+    helper,
+    question,
+)
 from benchmarks.scale.report import as_markdown
 from benchmarks.scale.writing import extend
 
@@ -61,7 +70,9 @@ def measure(options: argparse.Namespace, *task: str) -> Taken:
     if what in ("build", "compact"):
         limits["seconds"] = options.seconds * 10
     taken = in_a_process(command, **limits)
-    said = taken.failed or f"{taken.seconds:8.2f} s {taken.peak:6} MB {taken.rows:12,} rows"
+    said = taken.failed or (
+        f"{taken.seconds:8.2f} s {taken.cpu:8.2f} s CPU {taken.peak:6} MB {taken.rows:12,} rows"
+    )
     print(f"  {' '.join(rest[:3]) or what:<48} {said}", flush=True)
     return taken
 
@@ -73,7 +84,8 @@ def best(runs: list[Taken]) -> Taken:
 
 def measured(options: argparse.Namespace, what: str, *names: str, rest: tuple[str, ...] = ()):
     """Measure both sides in turn."""
-    runs: dict[str, list[Taken]] = {side: [] for side in SIDES}
+    sides = SIDES if what == "question" or names[1] in by_hand(names[0]) else SIDES[:1]
+    runs: dict[str, list[Taken]] = {side: [] for side in sides}
     for _ in range(options.rounds):
         for side, found in runs.items():
             if not found or not found[-1].failed:
@@ -117,7 +129,7 @@ def size_of(options: argparse.Namespace, millions: float) -> dict[str, object]:
     after = sizes(store)
     rest = (json.dumps(asdict(part_of(store))),)
     questions = {}
-    for engine, name in [("read_blocks", "100 seqnos"), *product(ENGINES, QUESTIONS)]:
+    for engine, name in [("read_blocks", "100 seqnos"), *product(options.engines, QUESTIONS)]:
         key = f"{name}, {engine}"
         questions[key] = measured(options, "question", engine, name, rest=rest)
     helpers = {
