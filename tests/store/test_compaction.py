@@ -436,6 +436,21 @@ def test_a_copy_by_account_has_the_same_rows(store, monkeypatch, batch):
     assert tf.verify_store(store.path) == {}
 
 
+@pytest.mark.parametrize("asked", [None, range(FIRST + 300, FIRST + 1100)])
+def test_scan_reads_accounts_from_the_copy(store, asked):
+    tf.compact_store(store.path, by_account=True)
+    rows = store.read("transactions", [HELD if asked is None else asked])
+    account = rows["account"].to_pylist()[len(rows) // 2]
+    scanned = tf.scan(store.path, "transactions", engine="polars", seqnos=asked, accounts=account)
+    assert "by_account" in scanned.explain()
+    of_it = pa.compute.equal(rows["account"], account)
+    expected = rows.filter(of_it).sort_by("lt")["hash"].to_pylist()
+    assert scanned.sort("lt").collect()["hash"].to_list() == expected
+    every = tf.scan(store.path, "transactions", engine="polars")
+    assert "by_account" not in every.explain()
+    assert "merging" in every.explain()
+
+
 def test_a_damaged_copy_by_account_is_set_aside_and_written_again(store):
     tf.compact_store(store.path, by_account=True, grace="0s")
     before = (store.path / "by_account" / WIDE).read_bytes()

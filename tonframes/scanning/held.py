@@ -102,7 +102,8 @@ class HistoryTables:
 @reading_again
 def _of_seqnos(reader: Reader, name: str, asked: Asked) -> Files:
     wanted = reader.held() if asked.seqnos is None else asked.seqnos
-    listed = reader.held_files(name, wanted)
+    of_accounts = name == "transactions" and asked.accounts is not None
+    listed = reader.account_files(wanted) if of_accounts else reader.held_files(name, wanted)
     if lacking := subtract(wanted, [run for run, _ in listed]):
         warn(
             f"{reader.path} holds no rows of {name} for {spell(lacking)}, because the service did "
