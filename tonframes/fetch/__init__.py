@@ -1,6 +1,8 @@
 """Fetch into a store: client, store and frames together.
 
 - `blocks`: `fetch_blocks`, masterchain blocks.
+- `missing`: what a store lacks is fetched in this process.
+- `reading`: consecutive masterchain blocks are read in threads, and proven part by part.
 - `accounts`: `fetch_accounts`, states of accounts.
 - `histories`: `fetch_transactions`, histories of accounts.
 - `follow`: `follow_blocks`, new masterchain blocks as they appear.
