@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from tonframes.errors import MissingError, TonframesError
 from tonframes.fetch.missing import fetch_missing
 from tonframes.fetch.network import Network
+from tonframes.fetch.processes import processes_pay
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -15,6 +17,8 @@ from tonframes.fetch.resolve import (
     resolve_client,
     resolve_store,
 )
+from tonframes.fetch.spans import fetch_spans
+from tonframes.fetch.spread import ExecutorOption, check_executor
 from tonframes.fetch.time import resolve_seqnos
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
@@ -22,6 +26,9 @@ from tonframes.store import Store, blocks_of, open_blocks
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from tonframes.client import Client
     from tonframes.fetch.proving import Proven
 
 
@@ -30,6 +37,7 @@ def fetch_blocks(
     *,
     client: ClientOption = None,
     store: StoreOption = DEFAULT,
+    executor: ExecutorOption = None,
     progress: bool | None = None,
 ) -> Blocks:
     """Fetch the transactions that masterchain blocks commit; only those that the store lacks.
@@ -52,6 +60,13 @@ def fetch_blocks(
     store
         Folder of the store; by default one in the user's cache directory, None for no store.
         Damaged files in it are set aside with a warning, and fetched again.
+    executor
+        Who fetches. "threads" is this process alone. "processes" is as many processes as there are
+        cores; they end with the call. An Executor of `concurrent.futures`, such as that of a Dask
+        cluster, is used as it is; its workers must see the store at the same path. None is
+        processes where they pay, which is for 1000 masterchain blocks and more from a service
+        without a rate limit, and threads elsewhere. The workers share the rate limit of the client.
+        The result is the same.
     progress
         Whether to show a progress bar; None shows one in a terminal or a notebook.
 
@@ -64,8 +79,8 @@ def fetch_blocks(
     RequestError, DecodeError
         The service did not answer, its answer cannot be decoded, or it does not have a block yet.
     IncompleteError
-        Some masterchain blocks could not be proven after several attempts. All others were
-        fetched.
+        Some masterchain blocks could not be proven after several attempts, or a worker was lost
+        with them again and again. All others were fetched.
     MissingError
         Offline, and the store does not hold all blocks.
     StoreError
@@ -88,6 +103,7 @@ def fetch_blocks(
     >>> blocks.seqnos
     (range(90000000, 90000003),)
     """
+    check_executor(executor)
     with resolve_client(client) as (online, service):
         wanted = resolve_seqnos(seqnos, online)
         target = resolve_store(store, service)
@@ -99,13 +115,33 @@ def fetch_blocks(
             target.verify(wanted)
         parts: list[Proven] = []
         try:
-            for part in fetch_missing(online, target, wanted, network, progress=progress):
-                if target is None and (not parts or part.seqnos.start >= parts[-1].seqnos.stop):
-                    parts.append(part)
+            for part in _fetch(online, target, wanted, network, executor, progress=progress):
+                if target is None:
+                    parts.append(part)  # noqa: PERF401 - an error leaves what came before
         except (TonframesError, KeyboardInterrupt) as error:
             _tell(error, target, wanted, parts, service)
             raise
         return _blocks(target, wanted, parts, service)
+
+
+def _fetch(
+    client: Client,
+    store: Store | None,
+    wanted: tuple[range, ...],
+    network: Network,
+    executor: ExecutorOption,
+    *,
+    progress: bool | None,
+) -> Iterator[Proven]:
+    """Fetch what a store lacks, here or with the workers of an executor."""
+    missing = wanted if store is None else store.gaps(wanted)
+    here = executor == "threads" or (executor is None and not processes_pay(client, missing))
+    if here or not missing:
+        yield from fetch_missing(client, store, wanted, network, progress=progress)
+        return
+    network.confirm()
+    workers = executor if isinstance(executor, Executor) else None
+    yield from fetch_spans(workers, client, store, missing, network, progress=progress)
 
 
 # ── results and errors ────────────────────────────────────────────────────────────────────────────
@@ -116,7 +152,16 @@ def _blocks(
 ) -> Blocks:
     if store is not None:
         return blocks_of(store, wanted)
-    return Blocks(concat([part.tables for part in parts]), source=service, seqnos=wanted)
+    return Blocks(concat([part.tables for part in _once(parts)]), source=service, seqnos=wanted)
+
+
+def _once(parts: list[Proven]) -> Iterator[Proven]:
+    """Yield parts in order; after an interruption one may have come twice."""
+    reached = 0
+    for part in sorted(parts, key=lambda part: part.seqnos.start):
+        if part.seqnos.start >= reached:
+            reached = part.seqnos.stop
+            yield part
 
 
 def _tell(

@@ -12,7 +12,7 @@ from tonframes.seqnos import joined
 from tonframes.store import SPAN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from tonframes.client import Client
     from tonframes.fetch.network import Network
@@ -52,14 +52,19 @@ def fetch_missing(
         counted = Counted(client, bar)
         for run in missing:
             reading = Reading(client, run, counted, failures)
-            yield from _committed(reading, store, run, network)
+            yield from committed(reading, store, run, network)
+    raise_failures(failures)
+
+
+def raise_failures(failures: Sequence[IncompleteError]) -> None:
+    """Raise one error that names every masterchain block that could not be proven."""
     if failures:
         unproven = joined(run for error in failures for run in error.missing)
         more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
         raise IncompleteError(f"{failures[0]}{more}", missing=unproven)
 
 
-def _committed(
+def committed(
     reading: Reading, store: Store | None, run: range, network: Network
 ) -> Iterator[Proven]:
     """Yield each part of consecutive masterchain blocks after its commit.

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from tonframes.client import Client
     from tonframes.fetch.progress import Progress
+    from tonframes.fetch.proof import Tips
 
 #: Masterchain blocks that are fetched at the same time, and ahead of the one being processed.
 WORKERS, AHEAD = 4, 8
@@ -75,11 +76,28 @@ class Reading:
         self._counted = counted
         self._failures = failures
         self._part = Unproven(client, run.start)
+        self._run = run
+        self._before: Tips | None = None
         self._ahead: deque[_Task] = deque()
         self._pieces = self._read(run)
 
+    @property
+    def borders(self) -> list[tuple[int, Tips]]:
+        """The seqnos where the proof begins and ends, with the last blocks of all shards before.
+
+        They are known once all is proven, if the service shows blocks.
+        """
+        ends = ((self._run.start, self._before), (self._run.stop, self._part.after))
+        return [(seqno, tips) for seqno, tips in ends if tips is not None]
+
     def parts(self) -> Iterator[Proven]:
         """Yield what is proven. A part may be forgotten when the next one is asked for."""
+        for part in self._parts():
+            if part.seqnos.start == self._run.start:
+                self._before = self._part.before
+            yield part
+
+    def _parts(self) -> Iterator[Proven]:
         for piece in self._pieces:
             if isinstance(piece, IncompleteError):
                 self._failures.append(piece)

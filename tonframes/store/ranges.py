@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tonframes.atomic import sync
-from tonframes.seqnos import SPAN, aligned, meeting, subtract
+from tonframes.seqnos import SPAN, aligned, joined, meeting, subtract
 from tonframes.store import damage
 from tonframes.store.digest import within
 from tonframes.store.files import HISTORY_FOLDERS, Damaged, HeldFile, range_name
@@ -80,6 +80,18 @@ class RangeWriter(Writer):
                 tables=names if name == RANGED[-1] else (),
             )
         self._commit(files)
+
+    def set_aside(self, seqnos: Iterable[range], reason: str) -> None:
+        """Set aside the files that hold some masterchain blocks, and warn."""
+        wanted = joined(seqnos)
+        with self._writing():
+            files = [
+                file for run, file in self.files("transactions").items() if meeting(run, wanted)
+            ]
+            network = self.network
+            for file in files:
+                held = self._held_file(file, network)
+                self._put_aside([held.beside(name).path for name in written_with(held)], reason)
 
     def merge(self, seqnos: range) -> None:
         """Merge adjacent small files of the masterchain blocks around these.
