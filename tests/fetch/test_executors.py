@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import pickle
 import resource
@@ -24,6 +25,7 @@ from tonframes.client import Client, ClientSettings
 from tonframes.client.rate import Recent
 from tonframes.fetch import processes, spans, spread
 from tonframes.fetch.processes import processes_pay
+from tonframes.fetch.proof import Shard
 from tonframes.fetch.spans import Spans
 from tonframes.store import Store
 
@@ -40,6 +42,11 @@ def bodies() -> list[dict]:
 @cache
 def chain() -> Chain:
     return Chain.of(bodies())
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
 
 
 @pytest.fixture
@@ -165,6 +172,7 @@ def test_what_a_lost_worker_had_is_done_again(service, tmp_path, expected):
     assert not children()
 
 
+@pytest.mark.slow
 def test_a_pool_that_broke_is_replaced(service, tmp_path, expected):
     with pool("processes") as executor:
         killed = killing(
@@ -177,6 +185,7 @@ def test_a_pool_that_broke_is_replaced(service, tmp_path, expected):
     assert rows(tmp_path) == rows(expected)
 
 
+@pytest.mark.slow
 def test_a_task_that_loses_every_worker_is_named(service, tmp_path):
     def is_of_the_third(path: str) -> bool:
         return f"masterchainBlockShardState?seqno={FIRST + 169}" in path
@@ -186,9 +195,54 @@ def test_a_task_that_loses_every_worker_is_named(service, tmp_path):
         fetch(service.url, tmp_path, "processes")
     assert "3 workers were lost" in str(caught.value)
     assert len(killed) >= 3
-    assert range(FIRST + 170, FIRST + 270) in caught.value.missing or caught.value.missing
-    assert caught.value.partial is None or caught.value.partial.seqnos
+    assert caught.value.missing
     assert not children()
+
+
+@pytest.mark.slow
+def test_a_dask_worker_is_killed_in_the_middle(service, tmp_path, expected):
+    from distributed import Client as DaskClient
+    from distributed import LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster,
+        DaskClient(cluster) as dask,
+    ):
+        killed = killing(
+            service,
+            lambda path: "transactions" in path and service.requests > 12 and not killed,
+            lambda: [nanny.pid for nanny in cluster.workers.values()],
+        )
+        fetch(service.url, tmp_path, dask.get_executor())
+    assert killed
+    assert rows(tmp_path) == rows(expected)
+    assert not any(tf.verify_store(tmp_path).values())
+
+
+@pytest.mark.slow
+def test_dask_gives_up_a_task_that_loses_its_workers(service, tmp_path):
+    import dask
+    from distributed import Client as DaskClient
+    from distributed import LocalCluster
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster,
+        DaskClient(cluster) as client,
+    ):
+        third = f"masterchainBlockShardState?seqno={FIRST + 169}"
+        lost = killing(
+            service,
+            lambda path: third in path,
+            lambda: [nanny.pid for nanny in cluster.workers.values() if nanny.pid],
+        )
+        with pytest.raises(tf.IncompleteError, match="3 workers were lost with it"):
+            fetch(service.url, tmp_path, client.get_executor())
+    assert lost
 
 
 # ── errors are those of one process ──────────────────────────────────────────────────────────────
@@ -206,6 +260,7 @@ def test_a_service_without_the_last_blocks(service, tmp_path, executor):
     assert sum(map(len, held)) + sum(map(len, caught.value.missing)) == len(beyond)
 
 
+@pytest.mark.slow
 def test_an_error_without_a_store_has_what_came(service):
     with pytest.raises(tf.RequestError) as caught:
         fetch(service.url, None, "processes", range(SEQNOS.start, FIRST + 400), deadline=2.0)
@@ -213,6 +268,7 @@ def test_an_error_without_a_store_has_what_came(service):
     assert caught.value.missing[-1].stop == FIRST + 400
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_told_by_its_worker(service, tmp_path):
     with (
         ProcessPoolExecutor(
@@ -221,7 +277,7 @@ def test_a_full_disk_is_told_by_its_worker(service, tmp_path):
             initializer=resource.setrlimit,
             initargs=(resource.RLIMIT_FSIZE, (20_000, 20_000)),
         ) as executor,
-        pytest.raises(tf.StoreError, match="cannot write|too large") as caught,
+        pytest.raises(tf.StoreError, match=r"cannot write|too large") as caught,
     ):
         fetch(service.url, tmp_path, executor)
     assert caught.value.path.is_relative_to(tmp_path)
@@ -245,9 +301,6 @@ def test_what_workers_write_elsewhere_is_missed(service, tmp_path, monkeypatch):
 def test_tasks_that_contradict_each_other_are_not_kept(service, tmp_path):
     fetch(service.url, tmp_path, "threads")
     store, border = Store(tmp_path), 90_000_300
-    tips = {spans.Shard(-1, 2**63): 7} if hasattr(spans, "Shard") else {}
-    from tonframes.fetch.proof import Shard
-
     tips = [{Shard(-1, 2**63): 7}, {Shard(-1, 2**63): 8}]
     with Client(service.url) as client, pytest.warns(tf.TonframesWarning, match="contradicts"):
         [error] = spans._contradictions(client, store, {border: tips}, [SEQNOS])
@@ -263,6 +316,7 @@ def test_what_cannot_be_an_executor(tmp_path):
 # ── the rate limit ───────────────────────────────────────────────────────────────────────────────
 
 
+@pytest.mark.slow
 def test_workers_share_the_rate_limit(tmp_path):
     rate = 12
     with apart(bodies(), Troubles(max_limit=100)) as (url, seen), pool("processes", 3) as executor:
@@ -349,20 +403,20 @@ def test_workers_send_the_key(service, tmp_path):
 def test_processes_are_for_large_fetches_without_a_limit(monkeypatch):
     monkeypatch.setattr(processes, "cores", lambda: 4)
     with Client("http://127.0.0.1:1") as client:
-        assert processes_pay(client, [range(0, 1000)])
-        assert not processes_pay(client, [range(0, 999)])
+        assert processes_pay(client, [range(1000)])
+        assert not processes_pay(client, [range(999)])
         monkeypatch.setattr(processes, "cores", lambda: 1)
-        assert not processes_pay(client, [range(0, 1000)])
+        assert not processes_pay(client, [range(1000)])
     monkeypatch.setattr(processes, "cores", lambda: 4)
     with Client("https://example.org", requests_per_second=1000) as client:
-        assert not processes_pay(client, [range(0, 1000)])
+        assert not processes_pay(client, [range(1000)])
 
 
 def test_a_worker_of_something_else_starts_none(monkeypatch):
     monkeypatch.setattr(processes, "cores", lambda: 4)
-    monkeypatch.setattr("multiprocessing.parent_process", lambda: object())
+    monkeypatch.setattr("multiprocessing.parent_process", object)
     with Client("http://127.0.0.1:1") as client:
-        assert not processes_pay(client, [range(0, 1000)])
+        assert not processes_pay(client, [range(1000)])
 
 
 def test_large_fetches_use_processes_by_default(service, tmp_path, monkeypatch, expected):
@@ -437,6 +491,7 @@ def until(condition, seconds: float = 60) -> None:
         time.sleep(0.05)
 
 
+@pytest.mark.slow
 def test_ctrl_c_in_a_terminal_ends_all(service, tmp_path):
     slowed(service, 14)
     with script(service, tmp_path) as process:
@@ -450,6 +505,7 @@ def test_ctrl_c_in_a_terminal_ends_all(service, tmp_path):
     until(lambda: not group(process.pid), 10)
 
 
+@pytest.mark.slow
 def test_no_worker_outlives_a_killed_process(service, tmp_path):
     slowed(service, 14)
     with script(service, tmp_path) as process:
@@ -458,6 +514,7 @@ def test_no_worker_outlives_a_killed_process(service, tmp_path):
         until(lambda: not group(process.pid), 10)
 
 
+@pytest.mark.slow
 def test_an_interrupted_fetch_goes_on(service, tmp_path, expected):
     slowed(service, 14)
     with interrupt(6), pytest.raises(KeyboardInterrupt) as caught:
