@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import Executor
 from typing import TYPE_CHECKING
 
 from tonframes.errors import MissingError, TonframesError
 from tonframes.fetch.missing import fetch_missing
 from tonframes.fetch.network import Network
-from tonframes.fetch.processes import processes_pay
+from tonframes.fetch.processes import cores, processes_pay
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -61,12 +60,12 @@ def fetch_blocks(
         Folder of the store; by default one in the user's cache directory, None for no store.
         Damaged files in it are set aside with a warning, and fetched again.
     executor
-        Who fetches. "threads" is this process alone. "processes" is as many processes as there are
-        cores; they end with the call. An Executor of `concurrent.futures`, such as that of a Dask
-        cluster, is used as it is; its workers must see the store at the same path. None is
-        processes where they pay, which is for 1000 masterchain blocks and more from a service
-        without a rate limit, and threads elsewhere. The workers share the rate limit of the client.
-        The result is the same.
+        Who fetches. A number is that of processes, which end with the call; 1 is this process
+        alone. An Executor of `concurrent.futures`, such as that of a Dask cluster, is used as it
+        is; its workers must see the store at the same path. None is as many processes as there are
+        cores where they pay, which is for 1000 masterchain blocks and more from a service without a
+        rate limit, and 1 elsewhere. The workers share the rate limit of the client. The result is
+        the same.
     progress
         Whether to show a progress bar; None shows one in a terminal or a notebook.
 
@@ -135,13 +134,13 @@ def _fetch(
 ) -> Iterator[Proven]:
     """Fetch what a store lacks, here or with the workers of an executor."""
     missing = wanted if store is None else store.gaps(wanted)
-    here = executor == "threads" or (executor is None and not processes_pay(client, missing))
-    if here or not missing:
+    if executor is None:
+        executor = cores() if processes_pay(client, missing) else 1
+    if executor == 1 or not missing:
         yield from fetch_missing(client, store, wanted, network, progress=progress)
         return
     network.confirm()
-    workers = executor if isinstance(executor, Executor) else None
-    yield from fetch_spans(workers, client, store, missing, network, progress=progress)
+    yield from fetch_spans(executor, client, store, missing, network, progress=progress)
 
 
 # ── results and errors ────────────────────────────────────────────────────────────────────────────

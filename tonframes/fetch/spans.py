@@ -126,7 +126,7 @@ class Spans:
 
 
 def fetch_spans(
-    executor: Executor | None,
+    executor: Executor | int,
     client: Client,
     store: Store | None,
     missing: Sequence[range],
@@ -139,7 +139,7 @@ def fetch_spans(
     Parameters
     ----------
     executor
-        The workers; None is processes of our own.
+        The workers; a number is that of processes of our own.
 
     Yields
     ------

@@ -16,7 +16,7 @@ from concurrent.futures import (
 )
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tonframes.errors import IncompleteError, TonframesWarning, shorten, warn
 from tonframes.fetch.processes import Processes, cores
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R", bound=Result)
 
-ExecutorOption = Executor | Literal["processes", "threads"] | None
+ExecutorOption = Executor | int | None
 
 #: How often a worker may be lost with a task until the task is given up.
 MOST_LOST = 3
@@ -43,17 +43,20 @@ GRACE = 5.0
 
 def check_executor(executor: object) -> None:
     """Raise an error unless a value can be given as `executor`."""
-    if executor not in (None, "processes", "threads") and not isinstance(executor, Executor):
+    is_count = isinstance(executor, int) and not isinstance(executor, bool)
+    if executor is not None and not is_count and not isinstance(executor, Executor):
         raise TypeError(
-            'executor is "processes", "threads", None, or a concurrent.futures.Executor, not '
+            "executor is a concurrent.futures.Executor, a number of processes, or None, not "
             f"{shorten(executor)}"
         )
+    if isinstance(executor, int) and executor < 1:
+        raise ValueError(f"executor is {executor}: expected at least 1 process")
 
 
-def workers_of(executor: Executor | None) -> int:
-    """Return how many tasks the workers of an executor can do at once; None is our processes."""
-    if executor is None:
-        return cores()
+def workers_of(executor: Executor | int) -> int:
+    """Return how many tasks the workers of an executor can do at once."""
+    if isinstance(executor, int):
+        return executor
     for name in ("_max_workers", "num_workers"):  # of Python and of loky, of mpi4py
         if isinstance(count := getattr(executor, name, None), int) and count > 0:
             return count
@@ -67,13 +70,14 @@ class Spread(Generic[R]):
     Parameters
     ----------
     executor
-        The workers; None is processes of our own, which also take the place of a pool that broke.
+        The workers; a number is that of processes of our own, which also take the place of a pool
+        that broke.
     client
         The client whose settings and rate limit the workers have.
     """
 
-    def __init__(self, executor: Executor | None, client: Client, tasks: Iterable[Task[R]]) -> None:
-        self._executor = executor
+    def __init__(self, executor: Executor | int, client: Client, tasks: Iterable[Task[R]]) -> None:
+        self._executor = executor if isinstance(executor, Executor) else None
         self._client = client
         self._waiting = deque(tasks)
         self._shares = _Shares(client, workers_of(executor))
