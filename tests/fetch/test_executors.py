@@ -87,6 +87,8 @@ def rows(store: Path) -> dict[str, object]:
 def pool(kind: str, count: int = 2):
     if kind == "threads":
         return ThreadPoolExecutor(count)
+    if kind == "fork":
+        return ProcessPoolExecutor(count, mp_context=get_context("fork"))
     return ProcessPoolExecutor(count, mp_context=get_context("forkserver"))
 
 
@@ -107,7 +109,8 @@ def children() -> list[int]:
 # ── the same result ──────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("kind", ["threads", "processes"])
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("kind", ["threads", "processes", "fork"])
 def test_files_are_those_of_one_process(service, tmp_path, kind):
     fetch(service.url, tmp_path / "here", 1)
     with pool(kind) as executor:
@@ -186,16 +189,18 @@ def test_a_pool_that_broke_is_replaced(service, tmp_path, expected):
 
 
 @pytest.mark.slow
-def test_a_task_that_loses_every_worker_is_named(service, tmp_path):
-    def is_of_the_third(path: str) -> bool:
-        return f"masterchainBlockShardState?seqno={FIRST + 169}" in path
-
-    killed = killing(service, is_of_the_third)
-    with pytest.raises(tf.IncompleteError, match="masterchain blocks 90000300:90000400") as caught:
-        fetch(service.url, tmp_path, 2)
-    assert "3 workers were lost" in str(caught.value)
+def test_a_task_that_loses_every_worker_is_named(tmp_path):
+    with WindowService(chain(), Troubles(absent=("blocks", "transactions"))) as service:
+        killed = killing(service, lambda path: "Shards?" in path and "seqno=90000350" in path)
+        with pytest.raises(tf.IncompleteError, match="90000300:90000400: 3 workers") as caught:
+            fetch(service.url, tmp_path, 2)
     assert len(killed) >= 3
-    assert caught.value.missing
+    missing = range(90_000_300, 90_000_400)
+    assert caught.value.missing == (missing,)
+    assert caught.value.partial.seqnos == (
+        range(SEQNOS.start, missing.start),
+        range(missing.stop, SEQNOS.stop),
+    )
     assert not children()
 
 
@@ -234,15 +239,34 @@ def test_dask_gives_up_a_task_that_loses_its_workers(service, tmp_path):
         ) as cluster,
         DaskClient(cluster) as client,
     ):
-        third = f"masterchainBlockShardState?seqno={FIRST + 169}"
         lost = killing(
             service,
-            lambda path: third in path,
+            lambda path: "ShardState?seqno=90000299" in path,
             lambda: [nanny.pid for nanny in cluster.workers.values() if nanny.pid],
         )
         with pytest.raises(tf.IncompleteError, match="3 workers were lost with it"):
             fetch(service.url, tmp_path, client.get_executor())
     assert lost
+
+
+@pytest.mark.spark
+def test_spark_fetches_each_range_by_itself(service, tmp_path, expected):
+    from parity import spark_session
+
+    url, store = service.url, str(tmp_path / "store")
+
+    def fetch_part(part):
+        with tf.Client(url) as client:
+            tf.fetch_blocks(part, client=client, store=store, executor=1, progress=False)
+
+    begin = SEQNOS.start // 100 * 100
+    parts = [
+        range(max(SEQNOS.start, start), min(SEQNOS.stop, start + 100))
+        for start in range(begin, SEQNOS.stop, 100)
+    ]
+    spark_session().sparkContext.parallelize(parts, len(parts)).foreach(fetch_part)
+    assert rows(Path(store)) == rows(expected)
+    assert tf.read_blocks(store, SEQNOS).seqnos == (SEQNOS,)
 
 
 # ── errors are those of one process ──────────────────────────────────────────────────────────────
@@ -421,6 +445,21 @@ def test_a_worker_of_something_else_starts_none(monkeypatch):
     monkeypatch.setattr("multiprocessing.parent_process", object)
     with Client("http://127.0.0.1:1") as client:
         assert not processes_pay(client, [range(1000)])
+
+
+def in_a_daemon(url: str, store: Path, pipe) -> None:
+    fetch(url, store, 2, SEQNOS[:60])
+    pipe.send(len(children()))
+
+
+def test_a_daemon_fetches_alone(service, tmp_path):
+    ours, theirs = get_context("fork").Pipe()
+    arguments = (service.url, tmp_path / "store", theirs)
+    process = get_context("forkserver").Process(target=in_a_daemon, args=arguments, daemon=True)
+    process.start()
+    assert ours.poll(60)
+    process.join()
+    assert Store(tmp_path / "store").held() == (SEQNOS[:60],)
 
 
 def test_large_fetches_use_processes_by_default(service, tmp_path, monkeypatch, expected):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from tonframes.errors import MissingError, TonframesError
 from tonframes.fetch.missing import fetch_missing
 from tonframes.fetch.network import Network
-from tonframes.fetch.processes import cores, processes_pay
+from tonframes.fetch.processes import cores, is_daemon, processes_pay
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -136,6 +136,8 @@ def _fetch(
     missing = wanted if store is None else store.gaps(wanted)
     if executor is None:
         executor = cores() if processes_pay(client, missing) else 1
+    if isinstance(executor, int) and is_daemon():
+        executor = 1
     if executor == 1 or not missing:
         yield from fetch_missing(client, store, wanted, network, progress=progress)
         return

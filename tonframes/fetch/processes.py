@@ -52,6 +52,11 @@ def processes_pay(client: Client, missing: Sequence[range]) -> bool:
     )
 
 
+def is_daemon() -> bool:
+    """Return whether this process must not start others."""
+    return multiprocessing.current_process().daemon
+
+
 class Processes:
     """Workers that end with this process, and that Ctrl-C in a terminal does not reach.
 

@@ -159,7 +159,8 @@ def fetch_spans(
     borders: dict[int, list[Tips]] = defaultdict(list)
     with shown_progress(sum(map(len, missing)), "masterchain blocks", show=progress) as bar:
         counted = Counted(client, bar)
-        for fetched in Spread(executor, client, tasks).results():
+        spread = Spread(executor, client, tasks)
+        for fetched in spread.results():
             failures += fetched.failures
             errors += [fetched.error] if fetched.error else []
             for seqno, tips in fetched.borders:
@@ -168,6 +169,7 @@ def fetch_spans(
                 network.check(part.tables.get("blocks"))
                 yield part
             counted.add(fetched.blocks, fetched.transactions)
+    failures += spread.failures
     failures += _contradictions(client, store, borders, missing)
     if errors:
         raise _first(errors)

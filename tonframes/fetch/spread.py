@@ -74,6 +74,11 @@ class Spread(Generic[R]):
         that broke.
     client
         The client whose settings and rate limit the workers have.
+
+    Attributes
+    ----------
+    failures
+        The tasks with which workers were lost again and again.
     """
 
     def __init__(self, executor: Executor | int, client: Client, tasks: Iterable[Task[R]]) -> None:
@@ -86,16 +91,12 @@ class Spread(Generic[R]):
         self._lost: Counter[Task[R]] = Counter()
         self._suspects: set[Task[R]] = set()  # tasks that were under way when a pool broke
         self._warned: set[Warned] = set()
+        self.failures: list[IncompleteError] = []
 
     def results(self) -> Iterator[R]:
         """Yield what tasks return, as they end.
 
         After the first error no further task begins. Those under way end, and are yielded too.
-
-        Raises
-        ------
-        IncompleteError
-            Workers were lost with the same task again and again.
         """
         try:
             while self._waiting or self._running:
@@ -115,7 +116,7 @@ class Spread(Generic[R]):
                 wait(self._running, timeout=GRACE)
             raise
         finally:
-            self._close(kill=bool(self._running))
+            self._close(kill=not all(future.done() for future in self._running))
 
     def _submit(self) -> None:
         """Give tasks to workers, as many as they can do at once."""
@@ -131,7 +132,9 @@ class Spread(Generic[R]):
                 future = self._workers().submit(work, task, settings, known)
             except BrokenExecutor:
                 self._waiting.appendleft(task)
-                self._shares.give(share, share.recent)
+                self._shares.give(share, share.now())
+                if self._running:  # they tell that it broke, and are done again
+                    return
                 self._replace()
             else:
                 self._running[future] = task, share
@@ -165,14 +168,17 @@ class Spread(Generic[R]):
             self._suspects.add(task)
             self._replace()
         self._lost[task] += 1
-        if self._lost[task] >= MOST_LOST:
-            raise IncompleteError(
+        if self._lost[task] < MOST_LOST:
+            self._waiting.appendleft(task)
+            return
+        self.failures.append(
+            IncompleteError(
                 f"{task.name}: {MOST_LOST} workers were lost with it, the last one by "
                 f"{type(error).__name__}: {shorten(str(error))}. Most often the system ends a "
                 "process that takes too much memory: use fewer workers at the same time",
                 missing=task.missing,
-            ) from None
-        self._waiting.appendleft(task)
+            )
+        )
 
     def _workers(self) -> Executor:
         if self._executor is not None:
@@ -261,9 +267,12 @@ class _Shares:
 
     def settings(self, share: _Share) -> ClientSettings:
         """Return the settings of a client with this share."""
-        recent = share.now()
-        slowest = max((one.now() for one in self._all), key=lambda one: (one.pause, one.slowness))
-        recent = replace(recent, slowness=slowest.slowness, pause=slowest.pause)
+        known = [one.now() for one in self._all]
+        recent = replace(
+            share.now(),
+            slowness=max(one.slowness for one in known),
+            pause=max(one.pause for one in known),
+        )
         return replace(self._settings, requests_per_second=share.rate, recent=recent)
 
     def give(self, share: _Share, recent: Recent) -> None:
