@@ -324,7 +324,7 @@ def flows(
     rows = messages_with(messages, "flows", own, [*FLOWS, *["created_at"] * bool(periods or money)])
     refuse_unknown("flows", own, found, found)
     rows = rows.filter(~nw.col("source").is_null() & ~nw.col("destination").is_null())
-    rows = rows.unique("msg_hash")
+    rows = engines.once(rows, "msg_hash")
     rows = with_price_at(
         rows, money, "created_at", helper="flows", in_memory=intake.in_memory(messages)
     )

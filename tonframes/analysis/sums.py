@@ -89,7 +89,10 @@ def add_up(
     # Group by account as well, then without it: so accounts are rows, which every engine can count.
     first = list(dict.fromkeys([*keys, "account"])) if accounts else keys
     by_price = first if currency is None else [*first, PRICE]
-    groups = _amounts_added_up(rows, by_price, rows_as, list(sums), list(amounts), list(unsure))
+    sums, amounts, unsure = list(sums), list(amounts), list(unsure)
+    groups = _amounts_added_up(
+        rows, by_price, rows_as=rows_as, sums=sums, amounts=amounts, unsure=unsure
+    )
     added = [rows_as, *sums, *halves_of(amounts), *counts_of(unsure)]
     if combine:
         groups = engines.by_row(groups, functools.partial(_combined, combine=combine))
@@ -107,6 +110,7 @@ def add_up(
 def _amounts_added_up(
     rows: Frame,
     keys: Sequence[str],
+    *,
     rows_as: str,
     sums: list[str],
     amounts: list[str],
