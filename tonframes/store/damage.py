@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import secrets
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from tonframes.atomic import sync
 from tonframes.store.files import ASIDE, Damaged, Footer, HeldFile
+from tonframes.store.threads import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -65,13 +65,8 @@ def find_fault(file: HeldFile) -> Damaged | None:
 
 def find_damaged(files: Sequence[HeldFile]) -> list[tuple[HeldFile, Damaged]]:
     """List the files that have a fault, looking at a few at a time."""
-    pool = ThreadPoolExecutor(THREADS)
-    try:
-        faults = pool.map(find_fault, files)
-        return [(file, fault) for file, fault in zip(files, faults, strict=True) if fault]
-    finally:
-        # After Ctrl-C this waits for the files that are being read, not for all.
-        pool.shutdown(cancel_futures=True)
+    faults = in_threads(find_fault, files, THREADS)
+    return [(file, fault) for file, fault in zip(files, faults, strict=True) if fault]
 
 
 def check_whole(files: Sequence[HeldFile]) -> None:

@@ -28,6 +28,8 @@ HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
 SNAPSHOT_FOLDERS = ("metadata", "address_book", "accounts")
 #: Those of them of which only fetching accounts reads the files.
 OF_ACCOUNTS = ("metadata", "accounts")
+#: The columns of so few rows are read one after the other: passing them to threads takes longer.
+_FEW_ROWS = 10_000
 #: The folder of damaged files.
 ASIDE = "damaged"
 #: All folders with tables.
@@ -106,7 +108,7 @@ class HeldFile:
         with reading(self.path), sealed.opened(self.path) as opened:
             footer = self._checked(opened)
             needed = versions.needed(self.table, footer.schema, columns)
-            rows = opened.parquet().read(needed)
+            rows = opened.parquet().read(needed, use_threads=footer.rows > _FEW_ROWS)
         self._check_columns(rows.schema, needed)
         if len(rows) != footer.rows:
             raise Damaged(self.path, f"has {len(rows)} rows of {footer.rows}")
@@ -188,7 +190,7 @@ class HeldFile:
         )
 
     def _check_columns(self, found: pa.Schema, names: Sequence[str]) -> None:
-        if not found.equals(pa.schema([self.table.schema.field(name) for name in names])):
+        if not found.equals(self.table.select(names)):
             raise Damaged(self.path, f"does not have the columns of {self.table.name}")
 
 
@@ -212,7 +214,7 @@ def write(file: Path, table: Table, rows: pa.Table, footer: Footer) -> None:
 
 def content(table: Table, rows: pa.Table, footer: Footer) -> Sequence[memoryview]:
     """Return the content of a file with rows, sealed."""
-    return sealed.content(table.schema, rows, asdict(footer))
+    return sealed.content(table.file_schema, rows, asdict(footer), table.pruning)
 
 
 def replace(file: Path, pieces: Sequence[bytes | memoryview]) -> None:

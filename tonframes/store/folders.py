@@ -85,10 +85,11 @@ def _some(folder: Path) -> list[Path]:
 def _newest(folder: Path) -> list[Path]:
     """List the file of a folder that has the latest moment in its name, if there is any."""
     try:
-        files = [file for file in folder.iterdir() if is_table_file(file.name)]
+        with os.scandir(folder) as entries:
+            last = max((e.name for e in entries if is_table_file(e.name)), default=None)
     except OSError:
         return []
-    return sorted(files)[-1:]
+    return [] if last is None else [folder / last]
 
 
 def _damaged(store: Path, name: str) -> bool:
