@@ -59,7 +59,7 @@ PREVIEWED = {
 
 @dataclass(frozen=True)
 class Glance:
-    """What is known about a table without reading it; None where that would take too long."""
+    """What is known about a table without reading it; None or 0 where that would take too long."""
 
     rows: int | None
     first: datetime | None = None

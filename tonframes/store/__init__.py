@@ -14,6 +14,7 @@
       ingested/…                                          rows that are not proven; see `ingested`
       damaged/…                                           files that were set aside
       .lock                                               locked while something is written
+      .verified                                           which files were verified
 
 A transaction may be in `transactions` and in `account_transactions`, in each of them once.
 
@@ -67,6 +68,7 @@ The modules, from what users call down to bytes::
     threads       a few files are read at a time
     digest        a hash of the rows of a table; the rows of some seqnos
     spans         consecutive transactions of an account
+    verified      what was verified before, in any process
     period        from one moment, or logical time, until another
 """
 

@@ -12,6 +12,7 @@ from tonframes import sealed
 from tonframes.atomic import replacing_all
 from tonframes.errors import StoreError, shorten
 from tonframes.sealed import Opened, SealError
+from tonframes.store import verified
 from tonframes.wire import schema, versions
 
 if TYPE_CHECKING:
@@ -105,7 +106,7 @@ class HeldFile:
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read columns of the present schema; the footer and the pages are verified."""
-        with reading(self.path), sealed.opened(self.path) as opened:
+        with doubting(self.path), reading(self.path), sealed.opened(self.path) as opened:
             footer = self._checked(opened)
             needed = versions.needed(self.table, footer.schema, columns)
             rows = opened.parquet().read(needed, use_threads=footer.rows > _FEW_ROWS)
@@ -272,6 +273,16 @@ def reading(file: Path) -> Iterator[None]:
         if any(sign in str(error) for sign in _OUT_OF_MEMORY):
             raise _no_memory(file) from error
         raise Damaged(file, f"cannot be read ({shorten(str(error))})") from error
+
+
+@contextmanager
+def doubting(file: Path) -> Iterator[None]:
+    """Have the next fetch verify all files again if this one turns out to be damaged."""
+    try:
+        yield
+    except Damaged:
+        verified.forget(file)
+        raise
 
 
 @contextmanager

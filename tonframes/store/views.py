@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from tonframes.store.files import Footer, HeldFile
 
 
-#: How many footers a glance reads, because each takes a millisecond or two. Of more files it reads
-#: the first and the last footer.
-FEW = 300
+#: Of so many files a glance reads the footers and sizes. Of more files it reads the first and the
+#: last footer.
+FEW = 100
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class HeldRows(Unread):
             rows=sum(footer.rows for footer in footers) if few else None,
             first=min(moments, default=None),
             last=max(moments, default=None),
-            size=sum(file.size() for _, file in files),
+            size=sum(file.size() for _, file in files) if few else 0,
             proofs=tuple(dict.fromkeys(f.proof for f in footers if f.proof)) if few else (),
             services=tuple(dict.fromkeys(f.service for f in footers if f.service)),
         )
