@@ -135,11 +135,11 @@ class Listing:
         StoreError
             Files overlap and have different rows.
         """
-        held = self._held(None if seqnos is None else joined(seqnos))
+        held = self.parts(None if seqnos is None else joined(seqnos))
         found = held if name == "transactions" else self._beside(name, held)
         return {part: self.path / file for part, file in found.items()}
 
-    def _held(self, seqnos: Sequence[range] | None = None) -> dict[range, str]:
+    def parts(self, seqnos: Sequence[range] | None = None) -> dict[range, str]:
         """List the files of transactions as `files` does, as paths within the store."""
         committed = self._committed(seqnos)
         parts = disjoint(committed)
@@ -149,7 +149,10 @@ class Listing:
 
     def _beside(self, name: str, held: Mapping[range, str]) -> dict[range, str]:
         """List the files of another table that were written together with files of transactions."""
-        near, folders = joined(held), (f"{MERGING}/{name}", name)
+        if not held:
+            return {}
+        first, *_, last = [*held, *held]
+        near, folders = [range(first.start, last.stop)], (f"{MERGING}/{name}", name)
         there = {_name(file): file for f in folders for file in self._runs(f, near).values()}
         return {part: there[_name(file)] for part, file in held.items() if _name(file) in there}
 
@@ -215,12 +218,12 @@ class Listing:
 
     def held(self) -> tuple[range, ...]:
         """Return the masterchain seqnos that the store holds, as ranges."""
-        return joined(self._held())
+        return joined(self.parts())
 
     def gaps(self, seqnos: Iterable[range]) -> tuple[range, ...]:
         """Return the parts of these ranges that are not held."""
         wanted = joined(seqnos)
-        return subtract(wanted, self._held(wanted))
+        return subtract(wanted, self.parts(wanted))
 
     def require(self, seqnos: Iterable[range]) -> tuple[range, ...]:
         """Return these ranges joined, or raise `MissingError` if some of them are not held."""
@@ -236,9 +239,13 @@ class Listing:
     def _files(self, name: str, wanted: Sequence[range]) -> Iterator[tuple[range, HeldFile]]:
         """List the files of a table that have some of these seqnos, in order."""
         network = self.network
-        for run, file in self._written(name, wanted).items():
-            if meeting(run, wanted):
-                yield run, self._held_file(self.path / file, network)
+        for run, file in self._read_from(name, wanted):
+            yield run, self._held_file(self.path / file, network)
+
+    def _read_from(self, name: str, wanted: Sequence[range]) -> list[tuple[range, str]]:
+        """List the same files as paths within the store."""
+        written = self._written(name, wanted)
+        return [(run, file) for run, file in written.items() if meeting(run, wanted)]
 
     def _written(self, name: str, wanted: Sequence[range]) -> dict[range, str]:
         """List the files of a table near these seqnos, as paths within the store.
@@ -248,7 +255,7 @@ class Listing:
         StoreError
             The table was written for some of these seqnos, and the file is gone.
         """
-        held, network = self._held(wanted), self.network
+        held, network = self.parts(wanted), self.network
         if name == "transactions":
             return held
         beside = self._beside(name, held)

@@ -40,11 +40,11 @@ def _again(read: F) -> F:
     def patient(store: Reader, name: str, seqnos: Iterable[range], *args: Any, **more: Any) -> Any:
         wanted = joined(seqnos)
         for _ in range(LISTINGS):
-            before = store.files("transactions", wanted)
+            before = store.parts(wanted)
             try:
                 return read(store, name, wanted, *args, **more)
             except Damaged:
-                if store.files("transactions", wanted) == before:
+                if store.parts(wanted) == before:
                     raise
         return read(store, name, wanted, *args, **more)
 
@@ -155,6 +155,16 @@ class Reader(Listing):
     def held_files(self, name: str, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
         """List the files that `read` would read, each with the seqnos that it reads from it."""
         return list(self._files(name, self.require(seqnos)))
+
+    def first_and_last(
+        self, name: str, seqnos: Iterable[range], few: int
+    ) -> tuple[list[tuple[range, HeldFile]], bool]:
+        """List the same files, and whether these are all: of more than a few, two are listed."""
+        parts, network = self._read_from(name, self.require(seqnos)), self.network
+        all_of_them = len(parts) <= few
+        chosen = parts if all_of_them else [parts[0], parts[-1]]
+        files = [(run, self._held_file(self.path / file, network)) for run, file in chosen]
+        return files, all_of_them
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────────
 
