@@ -28,8 +28,9 @@ def check_folders(store: Path, committed: Sequence[Path]) -> None:
     Parameters
     ----------
     committed
-        The files of transactions of masterchain blocks. In other folders, a process that was
-        killed leaves one file at most without those that it would have written next.
+        The first and the last file of transactions of masterchain blocks. In other folders, a
+        process that was killed leaves one file at most without those that it would have written
+        next.
     """
     *others, last = HISTORY_FOLDERS
     histories = _some(store / last)

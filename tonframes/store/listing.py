@@ -6,7 +6,6 @@ import os
 import re
 from datetime import UTC
 from functools import lru_cache
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -92,9 +91,14 @@ class Listing:
 
     def check_folders(self) -> None:
         """Raise `StoreError` if a folder is away that must have files."""
-        *_, last = committed = [*self._committed().values()] or [""]
-        some = dict.fromkeys([*islice(committed, 2), last])
-        check_folders(self.path, [self.path / file for file in some if file])
+        names = [
+            f"{folder}/{name}"
+            for folder in ("transactions", f"{MERGING}/transactions")
+            for name in self._names(folder)
+            if name[-8:] == ".parquet" and name[0] != "."
+        ]
+        ends = sorted({min(names), max(names)}) if names else []
+        check_folders(self.path, [self.path / name for name in ends])
 
     def check_transactions(self) -> None:
         """Raise `StoreError` if a file of transactions is gone, and its seqnos are not held.
