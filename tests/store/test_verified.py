@@ -90,7 +90,7 @@ def test_a_file_that_has_changed_is_read_again_with_those_of_its_unit(store, mon
     content = bytearray(file.read_bytes())
     content[100] ^= 1
     file.write_bytes(content)
-    os.utime(file, (1, 1))
+    os.utime(file, (2, 2))
     with (
         another_process(monkeypatch) as read,
         pytest.warns(tf.TonframesWarning, match="checksum that it was written with"),

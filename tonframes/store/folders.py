@@ -28,7 +28,7 @@ def check_folders(store: Path, committed: Sequence[Path]) -> None:
     Parameters
     ----------
     committed
-        The first and the last file of transactions of masterchain blocks. In other folders, a
+        Files of transactions of masterchain blocks, at least the first and the last. In others, a
         process that was killed leaves one file at most without those that it would have written
         next.
     """

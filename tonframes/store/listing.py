@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tonframes.errors import MissingError, StoreError, shorten
-from tonframes.seqnos import SPAN, joined, meeting, spell, subtract
-from tonframes.store.files import FOLDERS, Damaged, HeldFile, is_table_file, table_of
+from tonframes.seqnos import WIDTHS, fits, joined, meeting, spell, subtract
+from tonframes.store.files import FOLDERS, RANGED, Damaged, HeldFile, is_table_file, table_of
 from tonframes.store.folders import check_folders
 from tonframes.store.identity import read_info
 from tonframes.store.lost import files_without, gone, still_seen
@@ -33,9 +33,6 @@ _RANGE = re.compile(r"([0-9]{11})-([0-9]{11})\.parquet")
 _SNAPSHOT = re.compile(r"([0-9]{8}T[0-9]{6}\.[0-9]{6}Z)-[0-9a-f]{8}\.parquet")
 _ANY = re.compile(f"{_RANGE.pattern}|{_SNAPSHOT.pattern}")
 _LATEST = "9"
-
-#: A file has at most this many masterchain seqnos.
-_WIDEST = 10_000
 
 #: The folder of files that are about to take the places of smaller ones; see `Store.merge`.
 MERGING = "merging"
@@ -91,14 +88,13 @@ class Listing:
 
     def check_folders(self) -> None:
         """Raise `StoreError` if a folder is away that must have files."""
-        names = [
-            f"{folder}/{name}"
-            for folder in ("transactions", f"{MERGING}/transactions")
-            for name in self._names(folder)
-            if name[-8:] == ".parquet" and name[0] != "."
-        ]
-        ends = sorted({min(names), max(names)}) if names else []
-        check_folders(self.path, [self.path / name for name in ends])
+        if self._names(f"{MERGING}/transactions"):
+            committed = [*self._committed().values()]
+        else:
+            names = [n for n in self._names("transactions") if n[-8:] == ".parquet" and n[0] != "."]
+            ends = sorted({min(names), max(names)}) if names else []
+            committed = [f"transactions/{name}" for name in ends]
+        check_folders(self.path, [self.path / file for file in committed])
 
     def check_transactions(self) -> None:
         """Raise `StoreError` if a file of transactions is gone, and its seqnos are not held.
@@ -163,7 +159,7 @@ class Listing:
     def _committed(self, seqnos: Sequence[range] | None = None) -> dict[range, str]:
         """List the files of transactions by range, in order, as paths within the store.
 
-        While small files are merged, the merged one counts instead of them.
+        A merged file counts instead of the smaller ones, whose place it has not taken yet.
         """
         for _ in range(LISTINGS):
             changed = self._changed("transactions")
@@ -173,12 +169,11 @@ class Listing:
                 break  # no other process has changed the folder meanwhile
         if not merged:
             return found
-        single = {
-            run: file
-            for run, file in found.items()
-            if run in merged or not any(run[0] in whole and run[-1] in whole for whole in merged)
+        wide = widest(merged)
+        every = {run: file for run, file in merged.items() if run in wide} | {
+            run: file for run, file in found.items() if run in wide or not is_inside(run, wide)
         }
-        return dict(sorted((single | merged).items(), key=lambda item: item[0].start))
+        return dict(sorted(every.items(), key=lambda item: item[0].start))
 
     def _check_overlaps(self, committed: Mapping[range, str]) -> None:
         """Raise `StoreError` unless files that overlap have equal rows."""
@@ -204,12 +199,12 @@ class Listing:
         names = self._names(name)
         if seqnos is not None:
             first, stop = (seqnos[0].start, seqnos[-1].stop) if seqnos else (0, 0)
-            low, high = f"{max(first - _WIDEST, 0):011d}", f"{stop:011d}"
+            low, high = f"{max(first - WIDTHS[-1], 0):011d}", f"{stop:011d}"
             names = [f for f in names if low <= f < high or not "0" <= f < ":"]  # ":" is after "9"
         found = {}
         for file in sorted(filter(is_table_file, names)):
-            run = _run_of(file)
-            if not run:
+            run = _range_of(file)
+            if not run or not fits(run):
                 raise _misnamed(self.path / name / file)
             found[run] = f"{name}/{file}"
         return found
@@ -226,8 +221,8 @@ class Listing:
 
     def gaps(self, seqnos: Iterable[range]) -> tuple[range, ...]:
         """Return the parts of these ranges that are not held."""
-        wanted = joined(seqnos)
-        return subtract(wanted, self.parts(wanted))
+        runs = list(seqnos)
+        return subtract(runs, self.parts(joined(runs)))
 
     def require(self, seqnos: Iterable[range]) -> tuple[range, ...]:
         """Return these ranges joined, or raise `MissingError` if some of them are not held."""
@@ -293,9 +288,23 @@ class Listing:
         return self._held_file(self.path / folder / name, self.network)
 
     def all_files(self) -> list[HeldFile]:
-        """List every file of the store: tables by ranges first, then snapshots."""
-        network = self.network
-        return [self._held_file(file, network) for name in FOLDERS for file in self._files_in(name)]
+        """List every file of the store: tables by ranges first, then snapshots.
+
+        Of files with the same rows it lists those that are read, not those that stay for a while.
+        """
+        network, names = self.network, list(FOLDERS)
+        merged = widest(self._ranges(f"{MERGING}/{RANGED[-1]}"))
+        if merged:
+            names = [*(f"{MERGING}/{name}" for name in RANGED), *FOLDERS]
+        found = {
+            (file.parent.name, file.name): file for name in names for file in self._files_in(name)
+        }
+        files = [self._held_file(file, network) for file in found.values()]
+        return [
+            file
+            for file in files
+            if file.run is None or file.run in merged or not is_inside(file.run, merged)
+        ]
 
     def _files_in(self, name: str) -> list[Path]:
         """List the files of a folder."""
@@ -336,10 +345,18 @@ def _range_of(name: str) -> range | None:
     return range(int(match[1]), int(match[2])) if match else None
 
 
-def _run_of(name: str) -> range | None:
-    """Return the seqnos of a file; None if its name is not one that a file of ranges has."""
-    run = _range_of(name)
-    return run if run and run.start // SPAN == (run.stop - 1) // SPAN else None
+def is_inside(run: range, others: Sequence[range]) -> bool:
+    """Return whether one of ranges that do not overlap has all seqnos of a range."""
+    return any(run[0] in other and run[-1] in other for other in meeting(run, others))
+
+
+def widest(runs: Iterable[range]) -> tuple[range, ...]:
+    """List those ranges that are in no other one, in order; they overlap in no other way."""
+    widest: list[range] = []
+    for run in sorted(runs, key=lambda run: (run.start, -run.stop)):
+        if not widest or run[-1] not in widest[-1]:
+            widest.append(run)
+    return tuple(widest)
 
 
 def _checked_path(path: str | PathLike[str]) -> Path:

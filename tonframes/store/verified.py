@@ -81,7 +81,7 @@ def stamp(file: Path) -> tuple[int, ...] | None:
         status = os.stat(file)  # noqa: PTH116 - for each file of a large store
     except OSError:
         return None
-    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def is_settled(stamp: tuple[int, ...]) -> bool:

@@ -171,7 +171,7 @@ class Writer(Reader):
         held = set(self._table_names(last))
         for name in folders:
             left = [self.path / name / f for f in self._table_names(name) if f not in held]
-            orphans = [file for file in left if damage.is_old(file)]
+            orphans = [file for file in left if damage.is_old(file, damage.ORPHANED)]
             self._put_aside(orphans, f"there are files in {name} without those in {last}")
 
     def _put_aside(self, files: Sequence[Path], reason: str) -> None:
@@ -211,14 +211,15 @@ class Writer(Reader):
                     (file.parent / name).unlink(missing_ok=True)
 
     def _content(self, table: Table, rows: pa.Table, **about: Any) -> Sequence[memoryview]:
-        footer = Footer(
+        return content(table, rows, self.new_footer(rows=len(rows), digest=digest(rows), **about))
+
+    def new_footer(self, **about: Any) -> Footer:
+        """Return what a file that is written now says of itself."""
+        return Footer(
             schema=schema.VERSION,
             tonframes=version("tonframes"),
             network=self.network or "",
             service=self.service,
-            rows=len(rows),
-            digest=digest(rows),
             snapshots=with_files(self.path, SNAPSHOT_FOLDERS),
             **about,
         )
-        return content(table, rows, footer)
