@@ -71,8 +71,8 @@ class HeldTables:
 
     def rows(self, name: str, asked: Asked) -> Files | pa.Table:
         """Return the files of a table; of a snapshot, the newest row of each address."""
-        self.check(asked)
         if name in _SNAPSHOTS:
+            self.reader.check()
             return self.reader.snapshot(name, addresses=asked.accounts)
         return _of_seqnos(self.reader, name, asked)
 
@@ -101,6 +101,9 @@ class HistoryTables:
 
 @reading_again
 def _of_seqnos(reader: Reader, name: str, asked: Asked) -> Files:
+    reader.check()
+    if asked.seqnos is None:
+        reader.check_transactions()
     wanted = reader.held() if asked.seqnos is None else asked.seqnos
     listed = reader.held_files(name, wanted)
     if lacking := subtract(wanted, [run for run, _ in listed]):

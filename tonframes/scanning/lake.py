@@ -26,6 +26,7 @@ from tonframes.errors import StoreError, shorten
 from tonframes.scanning.asked import Asked, filter_of
 from tonframes.scanning.engines import Files, local_path
 from tonframes.scanning.form import LakeForm
+from tonframes.store.identity import NETWORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -97,9 +98,7 @@ class LakeTables:
 
     def _chosen(self, name: str, period: Period | None) -> Iterator[fs.FileInfo]:
         folder = self._folder(name)
-        if folder is None:
-            raise StoreError(f"{self} has no files of {name}", path=Path(self.root))
-        for day, info in self._partitions(folder):
+        for day, info in self._partitions(folder) if folder else ():
             if period is None or _meets(day, period):
                 for file in self._listed(info.path, recursive=True):
                     if file.type == fs.FileType.File and _has_rows(file.base_name):
@@ -145,7 +144,10 @@ def lake_at(place: str | PathLike[str]) -> LakeTables | None:
         if not lake.names:
             raise StoreError(f"there are no files of the lake at {place}", path=Path(place))
         return lake
-    lake = LakeTables(str(place), local_path(place))
+    root = local_path(place)
+    if (Path(root) / NETWORK).exists():  # to list the files of a large store would take seconds
+        return None
+    lake = LakeTables(str(place), root)
     return lake if lake.names else None
 
 

@@ -125,7 +125,10 @@ def scan(
     check_engine(engine)
     tables = lake_at(store) or HeldTables(Reader(store))
     found = Scan(tables, engine, asked)
-    return found if table is None else found.frame(table)
+    if table is not None:
+        return found.frame(table)
+    tables.check(asked)
+    return found
 
 
 class Scan:
@@ -139,7 +142,6 @@ class Scan:
         self._tables = tables
         self._engine = engine
         self._asked = asked
-        tables.check(asked)
 
     @property
     def transactions(self) -> Any:
@@ -175,7 +177,9 @@ class Scan:
     def histories(self) -> Scan:
         """The transactions of accounts that `fetch_transactions` has fetched into the store."""
         if isinstance(self._tables, HeldTables):
-            return Scan(self._tables.histories, self._engine, self._asked)
+            histories = self._tables.histories
+            histories.check(self._asked)
+            return Scan(histories, self._engine, self._asked)
         raise ValueError(f"{self._tables} has no other histories of accounts")
 
     @property
