@@ -103,23 +103,25 @@ def scan(
     Notes
     -----
     pyarrow and Dask verify the checksum of each page that they read, as `read_blocks` does. The
-    other engines read local files in their own way, and have no such check: `verify_store` finds
-    damage.
+    other engines read local files in their own way, and do not: `verify_store` finds damage.
 
-    A frame names the files that were there when it was made. They stay for a while after a
-    compaction; later the engine says that a file is missing, and `scan` makes a frame of the files
-    of that time. An object with all tables lists the files each time.
+    A frame names the files that were there when it was made. If one of them is gone later, the
+    engine says so: make a new frame. A `Scan` lists the files each time that it is used.
 
-    In the lake, columns that it does not have are null: `describe` lists columns, and
-    `mc_block_seqno` of messages is one of those. So `seqnos` chooses no messages there.
+    In a lake, columns that it does not have are null, such as `mc_block_seqno` of messages: there,
+    `seqnos` cannot choose messages. pyarrow has no lazy frame with computed columns, so for a lake
+    it is an object with the methods `schema`, `to_table`, `to_batches` and `count_rows` of a
+    `Dataset`.
 
     Examples
     --------
     >>> import tonframes as tf
     >>> transactions = tf.scan(tf.sample(), "transactions", engine="duckdb")
-    >>> transactions.aggregate("aborted, count(*) AS count").order("count")
-    ┌─────────┬───────┐
-    >>> tf.fee_summary(tf.scan(tf.sample(), seqnos="90000000:90000010", engine="polars")).collect()
+    >>> transactions.aggregate("aborted, count(*)").order("aborted").fetchall()
+    [(False, 2574), (True, 426)]
+    >>> first = tf.scan(tf.sample(), seqnos="90000000:90000010", engine="polars")
+    >>> tf.fee_summary(first).select("transactions", "cost").collect().rows()
+    [(250, 93983130)]
     """
     asked = Asked.parse(seqnos, accounts, since, until)
     check_engine(engine)
@@ -136,6 +138,15 @@ class Scan:
 
     `scan` makes one. Every helper takes it like `Blocks`, and returns a frame of the engine. The
     files are listed anew each time that a table is asked for.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> found = tf.scan(tf.sample())
+    >>> found.names
+    ('transactions', 'messages', 'blocks', 'accounts', 'address_book', 'metadata')
+    >>> found.transactions.count_rows()
+    3000
     """
 
     def __init__(self, tables: Tables, engine: Engine, asked: Asked) -> None:
