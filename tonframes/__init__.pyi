@@ -59,6 +59,7 @@ from .samples import sample
 from .scanning import Scan, scan, to_lake
 from .service import serve
 from .store import (
+    compact_store,
     ingest,
     read_accounts,
     read_blocks,
@@ -89,6 +90,7 @@ __all__ = [
     "check_balances",
     "check_fees",
     "code_name",
+    "compact_store",
     "decode_bodies",
     "describe",
     "exit_code_name",
