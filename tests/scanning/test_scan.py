@@ -6,6 +6,7 @@ import json
 import re
 import shutil
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -321,6 +322,55 @@ def test_a_file_that_is_gone_is_named_and_a_scan_lists_files_anew(copied):
     with pytest.raises(FileNotFoundError, match=file.name):
         frame.to_table()
     assert 0 < tables.transactions.count_rows() < count
+
+
+@pytest.mark.parametrize("engine", EVERY)
+def test_a_frame_that_was_made_before_a_compaction_is_complete(engine, copied):
+    expected = {name: tf.read_blocks(copied).arrow(name) for name in NAMES}
+    if engine == "spark":
+        spark_session()
+    before = {name: tf.scan(copied, name, engine=engine) for name in NAMES}
+    assert tf.compact_store(copied) == [range(FIRST, FIRST + 1000)]
+    for name in NAMES:
+        same(rows(engine, before[name]), expected[name])
+        after = tf.scan(copied, name, engine=engine)
+        same(rows(engine, after), expected[name])
+    # Those that were made before the compacted files took their places name them there.
+    tf.compact_store(copied, grace="1h")
+    same(rows(engine, after), expected[name])
+
+
+def test_scans_while_files_are_compacted_are_complete(copied):
+    expected = tf.read_blocks(copied).arrow("transactions").sort_by("hash")["hash"]
+    done = threading.Event()
+
+    def compact():
+        tf.compact_store(copied, grace="1s")
+        time.sleep(1.1)
+        tf.compact_store(copied, grace="1s")
+        done.set()
+
+    thread = threading.Thread(target=compact)
+    thread.start()
+    scans = 0
+    while not done.is_set() or not scans:
+        found = tf.scan(copied, "transactions", engine="duckdb")
+        assert found.order("hash").to_arrow_table()["hash"].cast("string").equals(expected)
+        scans += 1
+    thread.join()
+    assert not (copied / "transactions" / f"{FIRST:011d}-{FIRST + 100:011d}.parquet").exists()
+
+
+@pytest.mark.parametrize("engine", ["pyarrow", *slow("polars", "duckdb", "dask")])
+def test_transactions_of_accounts_are_read_from_the_copies_by_account(engine, copied):
+    tf.compact_store(copied, by_account=True)
+    blocks = tf.read_blocks(copied)
+    account = blocks.transactions["account"].mode()[0]
+    found = tf.scan(copied, "transactions", accounts=account)
+    assert sum("by_account" in file for file in found.files) == 1
+    expected = blocks.transactions.query("account == @account")
+    table = scanned(engine, copied, "transactions", accounts=account)
+    assert table["lt"].to_pylist() == expected["lt"].tolist()
 
 
 # ── histories ────────────────────────────────────────────────────────────────────────────────────
