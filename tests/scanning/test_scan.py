@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 from chains import store_of_files
 from parity import collected, spark_session
@@ -279,6 +280,26 @@ def test_files_that_overlap_after_a_copy_are_read_once(engine, store, tmp_path):
         expected = tf.read_blocks(mine, seqnos)
         for name in ("transactions", "messages"):
             same(scanned(engine, mine, name, seqnos=seqnos), expected.arrow(name))
+
+
+@pytest.mark.parametrize(("limit", "count"), [(1, 20), (1 << 30, 1)])
+def test_partitions_of_dask_join_small_files_and_divide_large_ones(
+    limit, count, copied, monkeypatch
+):
+    monkeypatch.setattr(engines, "_PARTITION", limit)
+    paths = [str(path) for path in sorted((copied / "transactions").iterdir())]
+    for path in paths[:2]:  # have several row groups
+        pq.write_table(pq.read_table(path, partitioning=None), path, row_group_size=50)
+    files = engines.Files(
+        tuple(paths),
+        tuple(Path(path).stat().st_size for path in paths),
+        schema.TRANSACTIONS.schema,
+        [],
+    )
+    frame = engines.frame_of("dask", files)
+    assert frame.npartitions == count
+    hashes = frame["hash"].compute().tolist()
+    assert hashes == engines.frame_of("pyarrow", files).to_table(["hash"])["hash"].to_pylist()
 
 
 @pytest.mark.parametrize("engine", ["pyarrow", "polars", "duckdb", *slow("dask")])
