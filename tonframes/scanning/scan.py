@@ -8,7 +8,7 @@ from tonframes.errors import did_you_mean, shorten
 from tonframes.scanning.asked import Asked
 from tonframes.scanning.engines import Engine, Files, check_engine, frame_of, frame_of_table
 from tonframes.scanning.held import HeldTables, HistoryTables
-from tonframes.scanning.lake import LakeTables, lake_at
+from tonframes.scanning.lake import LakeTables, lake_at, lake_in
 from tonframes.store.reader import Reader
 
 if TYPE_CHECKING:
@@ -125,12 +125,19 @@ def scan(
     """
     asked = Asked.parse(seqnos, accounts, since, until)
     check_engine(engine)
-    tables = lake_at(store) or HeldTables(Reader(store))
+    tables = _tables_of(store)
     found = Scan(tables, engine, asked)
     if table is not None:
         return found.frame(table)
     tables.check(asked)
     return found
+
+
+def _tables_of(store: str | PathLike[str]) -> Tables:
+    if isinstance(store, str) and "://" in store:
+        return lake_at(store)
+    reader = Reader(store)
+    return lake_in(reader.path) or HeldTables(reader)
 
 
 class Scan:
