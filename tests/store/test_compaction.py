@@ -128,6 +128,7 @@ def test_only_the_row_groups_of_the_seqnos_are_read(store, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_the_same_rows_become_the_same_bytes(store, tmp_path):
     parts = [range(start, start + 50) for start in WHOLE[::50]]
     other = made(tmp_path / "other", *parts)
@@ -562,8 +563,8 @@ def processes():
     return context
 
 
-#: In the middle of committing a compacted file, and of putting one in its place.
-MOMENTS = [(66, "1h"), (120, "0s")]
+#: While a compacted file is committed, while one takes its place, and at the end.
+MOMENTS = [(66, "1h"), (120, "0s"), (161, "0s")]
 MORE = [*((n, "1h") for n in range(30, 80, 6)), *((n, "0s") for n in range(2, 172, 5))]
 
 

@@ -96,7 +96,8 @@ def compact_store(
     store = Store(path)
     store.check()
     spans = _whole_spans(store)
-    if not (spans or by_account or (store.path / MERGING).exists()):
+    begun = any((store.path / name).exists() for name in (MERGING, _FOLDER))
+    if not (spans or by_account or begun):
         return []
     store.prepare()
     folder = store.path / _FOLDER
