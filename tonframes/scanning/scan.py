@@ -83,7 +83,8 @@ def scan(
     -------
     With `table`, a `pyarrow.dataset.Dataset`, a DuckDB relation, a polars LazyFrame, a Dask
     DataFrame or a Spark DataFrame, with the columns of `describe(table)`. Rows come in no certain
-    order, except for pyarrow and polars: in that of `read_blocks`. Without `table`, a `Scan`.
+    order, except for pyarrow and polars: in that of `read_blocks`, unless `accounts` are read from
+    the copies that `compact_store(by_account=True)` writes. Without `table`, a `Scan`.
 
     Raises
     ------
