@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tonframes.atomic import sync
-from tonframes.seqnos import SPAN, aligned, meeting
+from tonframes.seqnos import SPAN, aligned, joined, meeting
 from tonframes.store import damage
 from tonframes.store.digest import within
 from tonframes.store.files import HISTORY_FOLDERS, RANGED, Damaged, HeldFile, range_name
@@ -82,6 +82,18 @@ class RangeWriter(PlaceWriter):
                 tables=names if name == RANGED[-1] else (),
             )
         self._commit(files)
+
+    def set_aside(self, seqnos: Iterable[range], reason: str) -> None:
+        """Set aside the files that hold some masterchain blocks, and warn."""
+        wanted = joined(seqnos)
+        with self._writing():
+            files = [
+                file for run, file in self.files("transactions").items() if meeting(run, wanted)
+            ]
+            network = self.network
+            for file in files:
+                held = self._held_file(file, network)
+                self._put_aside([held.beside(name).path for name in written_with(held)], reason)
 
     def merge(self, seqnos: range) -> None:
         """Merge adjacent small files of the masterchain blocks around these.
