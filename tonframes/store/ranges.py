@@ -133,7 +133,7 @@ class RangeWriter(PlaceWriter):
         around = range(seqnos.start // SPAN * SPAN, -(-seqnos.stop // SPAN) * SPAN)
         network, table = self.network, schema.TABLES["transactions"]
         group: list[HeldFile] = []
-        for run, path in self._ranges("transactions").items():
+        for run, path in self._ranges("transactions", [around]).items():
             if meeting(run, [around]):
                 file = HeldFile(path, table, network, run)
                 if group and not self._fits(group, file):
@@ -180,23 +180,24 @@ class RangeWriter(PlaceWriter):
 
     def _make_room(self, part: range) -> None:
         """Set aside files without their transactions that would overlap those of a new range."""
-        held = {file.name for file in self._files_in("transactions")}
+        held = {file.name for file in self._ranges("transactions", [part]).values()}
         for name in RANGED[:-1]:
             orphans = [
                 file
-                for run, file in self._ranges(name).items()
+                for run, file in self._ranges(name, [part]).items()
                 if meeting(run, [part]) and run != part and file.name not in held
             ]
             self._put_aside(orphans, f"there are files in {name} without those in transactions")
 
     def _part_overlaps(self) -> None:
         """Set aside files whose rows others have, and write again what only they have."""
-        committed, network = self._ranges("transactions"), self.network
+        committed, network = self._runs("transactions"), self.network
         parts = disjoint(committed)
         if len(parts) == len(committed) and all(part == run for part, run in parts.items()):
             return
         self._check_overlaps(committed)
-        for run, path in committed.items():
+        for run, name in committed.items():
+            path = self.path / name
             rest = [part for part, whole in parts.items() if whole == run]
             if rest == [run]:
                 continue
