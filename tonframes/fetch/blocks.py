@@ -35,7 +35,7 @@ from tonframes.fetch.time import resolve_seqnos
 from tonframes.fetch.windows import read_windows
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
-from tonframes.store import SPAN, Store, blocks_of, open_blocks
+from tonframes.store import SPAN, blocks_of, open_blocks
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
     from tonframes.client import Client
     from tonframes.fetch.progress import Progress
+    from tonframes.store import AnyStore
 
 #: Masterchain blocks that are fetched at the same time, and ahead of the one being processed.
 WORKERS, AHEAD = 4, 8
@@ -147,7 +148,7 @@ def fetch_blocks(
 
 def fetch_missing(
     client: Client,
-    store: Store | None,
+    store: AnyStore | None,
     wanted: tuple[range, ...],
     network: Network,
     *,
@@ -185,7 +186,7 @@ def fetch_missing(
 
 
 def _committed(
-    reading: _Reading, store: Store | None, run: range, network: Network
+    reading: _Reading, store: AnyStore | None, run: range, network: Network
 ) -> Iterator[Proven]:
     """Yield each part of consecutive masterchain blocks after its commit.
 
@@ -215,13 +216,13 @@ def _committed(
     _merge(store, run)
 
 
-def _commit(store: Store | None, part: Proven, network: Network) -> None:
+def _commit(store: AnyStore | None, part: Proven, network: Network) -> None:
     network.check(part.tables.get("blocks"))
     if store is not None:
         store.write_blocks(part.tables, [part.seqnos], proof=part.proof)
 
 
-def _merge(store: Store | None, run: range) -> None:
+def _merge(store: AnyStore | None, run: range) -> None:
     if store is not None and (len(run) > 1 or run.stop % SPAN == 0):
         with suppress(StoreError):
             store.merge(run)
@@ -384,7 +385,7 @@ def _work(client: Client, tasks: SimpleQueue[_Task | None]) -> None:
 
 
 def _blocks(
-    store: Store | None, wanted: tuple[range, ...], parts: list[Proven], service: str
+    store: AnyStore | None, wanted: tuple[range, ...], parts: list[Proven], service: str
 ) -> Blocks:
     if store is not None:
         return blocks_of(store, wanted)
@@ -393,7 +394,7 @@ def _blocks(
 
 def _tell(
     error: TonframesError | KeyboardInterrupt,
-    store: Store | None,
+    store: AnyStore | None,
     wanted: tuple[range, ...],
     parts: list[Proven],
     service: str,
@@ -422,7 +423,7 @@ def _tell(
     error.add_note(text)
 
 
-def _held(store: Store | None, wanted: tuple[range, ...]) -> Blocks:
+def _held(store: AnyStore | None, wanted: tuple[range, ...]) -> Blocks:
     if store is None:
         raise MissingError("offline, and without a store", missing=wanted)
     return open_blocks(store.path, wanted)

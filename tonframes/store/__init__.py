@@ -68,12 +68,15 @@ The modules, from what users call down to bytes::
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract
+from tonframes.store.bucket_reader import open_store
+from tonframes.store.bucket_store import AnyStore, BucketStore
 from tonframes.store.digest import digest, within
 from tonframes.store.histories import held_spans, read_history, transactions_in
 from tonframes.store.history_views import held_transactions, read_transactions
 from tonframes.store.identity import NETWORKS
 from tonframes.store.ingest import ingest
 from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
+from tonframes.store.reader import Reader
 from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
@@ -85,9 +88,12 @@ __all__ = [
     "ENDS",
     "NETWORKS",
     "SPAN",
+    "AnyStore",
     "Bound",
+    "BucketStore",
     "HeldRows",
     "Period",
+    "Reader",
     "Span",
     "Spans",
     "Store",
@@ -102,6 +108,7 @@ __all__ = [
     "joined_spans",
     "new_rows",
     "open_blocks",
+    "open_store",
     "read_accounts",
     "read_blocks",
     "read_history",

@@ -6,8 +6,9 @@ import os
 import re
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from tonframes.bucket import BucketPath, is_url
 from tonframes.errors import MissingError, StoreError, shorten
 from tonframes.seqnos import SPAN, joined, meeting, spell, subtract
 from tonframes.store.files import FOLDERS, Damaged, HeldFile, is_table_file, table_of
@@ -38,11 +39,22 @@ MERGING = "merging"
 LISTINGS = 20
 
 
+def run_of(name: str) -> range | None:
+    """Return the range of masterchain seqnos that the name of a file tells; None if it has none."""
+    match = _RANGE.fullmatch(name)
+    return range(int(match[1]), int(match[2])) if match else None
+
+
 class Listing:
     """The files of a store, which belong to one network."""
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str] | BucketPath) -> None:
         self.path = _checked_path(path)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this store on this computer."""
+        return self.path
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
@@ -137,9 +149,9 @@ class Listing:
         While small files are merged, the merged one counts instead of them.
         """
         for _ in range(LISTINGS):
-            changed = self._changed("transactions")
+            changed = self.changed("transactions")
             found, merged = self._ranges("transactions"), self._ranges(f"{MERGING}/transactions")
-            if self._changed("transactions") == changed:
+            if self.changed("transactions") == changed:
                 break  # no other process has changed the folder meanwhile
         if not merged:
             return found
@@ -171,7 +183,8 @@ class Listing:
             found[run] = file
         return found
 
-    def _changed(self, name: str) -> int:
+    def changed(self, name: str) -> int:
+        """Return a number that changes when files of a folder are added or removed."""
         try:
             return (self.path / name).stat().st_mtime_ns
         except OSError:
@@ -239,26 +252,36 @@ class Listing:
         return [file for file, _ in self._listed(name, _ANY)]
 
     def _held_file(self, path: Path, network: str | None) -> HeldFile:
-        match = _RANGE.fullmatch(path.name)
-        run = range(int(match[1]), int(match[2])) if match else None
-        return HeldFile(path, table_of(path.parent.name), network, run)
+        return HeldFile(path, table_of(path.parent.name), network, run_of(path.name))
 
     def _listed(self, name: str, pattern: re.Pattern[str]) -> Iterator[tuple[Path, re.Match[str]]]:
+        for file in self._entries(name):
+            match = pattern.fullmatch(file.name)
+            if match is None:
+                raise _misnamed(file)
+            yield file, match
+
+    def _entries(self, name: str) -> list[Path]:
+        """List the files of a folder by name, whatever they are called."""
         folder = self.path / name
         try:
             names = sorted(e.name for e in folder.iterdir() if is_table_file(e.name))
         except FileNotFoundError:  # a copy of the store may lack its empty folders
-            return
+            return []
         except OSError as error:
             raise StoreError(f"cannot list {folder}: {error.strerror}", path=folder) from error
-        for file in names:
-            match = pattern.fullmatch(file)
-            if match is None:
-                raise _misnamed(folder / file)
-            yield folder / file, match
+        return [folder / file for file in names]
 
 
-def _checked_path(path: str | PathLike[str]) -> Path:
+def _checked_path(path: str | PathLike[str] | BucketPath) -> Path:
+    if isinstance(path, BucketPath):
+        return cast("Path", path)  # it has those members of a Path that reading needs
+    if is_url(path):
+        raise ValueError(
+            "a folder is needed here, not a URL: a bucket holds masterchain blocks and states of "
+            "accounts only (fetch_blocks, plan_blocks, follow_blocks, fetch_accounts, read_blocks, "
+            "read_accounts, verify_store and serve take its URL)"
+        )
     if not os.fspath(path):
         raise ValueError("the path of the store is empty: name a folder")
     try:

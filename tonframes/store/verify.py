@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tonframes.store.bucket_reader import open_store
 from tonframes.store.damage import find_damaged
 from tonframes.store.ingested import Ingested
 from tonframes.store.lost import still_seen
 from tonframes.store.merging import reading_again
 from tonframes.store.ranges import RANGED
-from tonframes.store.reader import Reader
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -48,7 +48,8 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     >>> verify_store(tf.sample())
     {}
     """
-    store, ingested = Reader(path), Ingested(path)
+    store = open_store(path)
+    ingested = Ingested(store.folder)
     without = f"has no file of {RANGED[-1]} beside it, so its range is not held"
 
     @reading_again

@@ -13,10 +13,11 @@ from tonframes.errors import MissingError, shorten, warn
 from tonframes.frames import Accounts, Blocks
 from tonframes.moments import parse_moment
 from tonframes.seqnos import checked, common, from_text, intersection, joined, spell, subtract
+from tonframes.store.bucket_reader import open_store
 from tonframes.store.damage import check_whole
 from tonframes.store.digest import within
 from tonframes.store.ingested import Ingested
-from tonframes.store.reader import Reader, chosen_of
+from tonframes.store.reader import chosen_of
 from tonframes.store.unproven import AllEntriesOf, AllRows, newest
 from tonframes.store.written import is_written, read_written
 from tonframes.tableset import Glance, Unread, ends
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from tonframes.store.files import Footer, HeldFile
+    from tonframes.store.reader import Reader
 
 
 #: How many footers a glance reads, because each takes a millisecond or two. Of more files it reads
@@ -226,9 +228,10 @@ def open_blocks(
     verify: bool = False,
 ) -> Blocks:
     """Open ranges of masterchain blocks as `read_blocks` does; None is all that are held."""
-    store, ingested = Reader(path), Ingested(path)
-    if store.network is None and is_written(store.path):
-        return read_written(store.path, wanted, columns, verify=verify)
+    store = open_store(path)
+    ingested = Ingested(store.folder)
+    if store.network is None and is_written(store.folder):
+        return read_written(store.folder, wanted, columns, verify=verify)
     note = None
     if not ingested.exists():
         store.check()
@@ -354,7 +357,8 @@ def read_accounts(
     >>> accounts.shape
     (300, 2)
     """
-    store, ingested = Reader(path), Ingested(path)
+    store = open_store(path)
+    ingested = Ingested(store.folder)
     if not ingested.exists():
         store.check()
     if unproven and as_of is not None:
