@@ -4,22 +4,29 @@ What the answers look like is in the Amazon S3 API Reference. `make test-s3` run
 with the server of moto, which others have written.
 """
 
+import os
 import re
+import subprocess
 import threading
 import time
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from urllib.parse import parse_qs, unquote, urlsplit
 from xml.sax.saxutils import escape
 
+import requests
+
 PAGE = 1000
+ISO = "%Y-%m-%dT%H:%M:%S.000Z"
 
 
 class Bucket:
     """The objects of a service, the requests that came, and what goes wrong.
 
     `faults` are called with the method and the key before a request is answered: each may return a
-    status and the code of an error, or None.
+    status and the code of an error, or None. `after` are called when an object is put, before the
+    answer. Of the keys in `cut` only half of an answer is sent.
     """
 
     def __init__(self, url, name):
@@ -27,7 +34,11 @@ class Bucket:
         self.objects = {}
         self.times = {}
         self.requests = []
+        self.puts = []
+        self.sent = 0
+        self.page = PAGE
         self.faults = []
+        self.after = []
         self.cut = set()
 
     def url(self, path="ton", bucket=None):
@@ -39,7 +50,14 @@ class Bucket:
     def names(self, prefix="ton/"):
         return sorted(key.removeprefix(prefix) for key in self.objects if not key.endswith("/"))
 
+    def read(self, key):
+        return self.objects[key]
+
+    def delete(self, key):
+        del self.objects[key]
+
     def put(self, key, content):
+        self.puts.append((key, content))
         self.objects[key], self.times[key] = content, time.time()
 
 
@@ -116,6 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(length))
         self.end_headers()
         if self.command != "HEAD":
+            self.server.bucket.sent += len(content)
             self.wfile.write(content)
 
     def _refuse(self, status, code):
@@ -152,8 +171,9 @@ class _Handler(BaseHTTPRequestHandler):
             elif key not in objects:
                 self._refuse(404, "NoSuchKey")
             else:
-                whole, part = objects[key], re.fullmatch(
-                    r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")
+                whole, part = (
+                    objects[key],
+                    re.fullmatch(r"bytes=(\d+)-(\d+)", self.headers.get("Range", "")),
                 )
                 start, stop = (int(part[1]), int(part[2]) + 1) if part else (0, len(whole))
                 content = whole[start:stop]
@@ -168,7 +188,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _list(self, parameters):
         (prefix,) = parameters.get("prefix", [""])
         (after,) = parameters.get("continuation-token", [""])
-        most = int(parameters.get("max-keys", [PAGE])[0])
+        most = min(self.server.bucket.page, int(parameters.get("max-keys", [PAGE])[0]))
         delimited = "delimiter" in parameters
         objects = self.server.bucket.objects
         found = {}
@@ -183,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
             f"<CommonPrefixes><Prefix>{escape(name)}</Prefix></CommonPrefixes>"
             if delimited and name.endswith("/") and name != prefix
             else f"<Contents><Key>{escape(name)}</Key><Size>{len(objects[name])}</Size>"
-            f"<LastModified>{self._moment(name, '%Y-%m-%dT%H:%M:%S.000Z')}</LastModified></Contents>"
+            f"<LastModified>{self._moment(name, ISO)}</LastModified></Contents>"
             for name in page
         )
         more = len(page) < len(rows)
@@ -206,9 +226,52 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(200, b"<CopyObjectResult><ETag>0</ETag></CopyObjectResult>")
                 return
             bucket.put(key, self.content)
+            for done in list(bucket.after):
+                done(self.command, key)
             self._answer(200, ETag='"0"')
 
     def do_DELETE(self):
         if begun := self._begin():
             self.server.bucket.objects.pop(begun[0], None)
             self._answer(204)
+
+
+# ── the server of moto ───────────────────────────────────────────────────────────────────────────
+
+#: `make test-s3` makes an environment for it, because it needs older packages than we do.
+MOTO = Path(__file__).parents[1] / ".venv-s3" / "bin" / "moto_server"
+
+
+class Moto:
+    """A bucket that the server of moto holds."""
+
+    def __init__(self, host):
+        self.host = host
+        requests.put(f"http://{host}/bucket", timeout=10).raise_for_status()
+
+    url = Bucket.url
+    name = "bucket"
+
+    def read(self, key):
+        answer = requests.get(f"http://{self.host}/bucket/{key}", timeout=10)
+        answer.raise_for_status()
+        return answer.content
+
+    def delete(self, key):
+        requests.delete(f"http://{self.host}/bucket/{key}", timeout=10).raise_for_status()
+
+
+@contextmanager
+def moto():
+    """Serve one bucket by the server of moto."""
+    command = [os.environ.get("MOTO_SERVER", str(MOTO)), "--host", "127.0.0.1", "--port", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            lines = iter(process.stderr.readline, "")
+            host = next(
+                found[1] for line in lines if (found := re.search("http://(.+:[0-9]+)", line))
+            )
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            yield Moto(host)
+        finally:
+            process.terminate()

@@ -188,6 +188,14 @@ class BucketPath:
         """Open an object; each read asks for the bytes that it needs."""
         return self._files.open_input_file(self.key)
 
+    def exists(self) -> bool:
+        """Return whether there is such an object."""
+        try:
+            self.stat()
+        except FileNotFoundError:
+            return False
+        return True
+
     def read_bytes(self) -> bytes:
         """Read a small object.
 
@@ -265,6 +273,8 @@ class BucketPath:
         except FileNotFoundError:
             raise
         except OSError as error:
+            if "NO_SUCH_KEY" in str(error):
+                raise FileNotFoundError(str(self)) from None
             raise self.failed(what, error) from None
 
     def failed(self, what: str, error: Exception) -> StoreError:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tonframes.client import Client
-    from tonframes.store import AnyStore, Store
+    from tonframes.store import AnyStore
 
 
 #: Seconds by which a replica of the service may be behind another one, and by which blocks with

@@ -40,11 +40,12 @@ from tonframes.store.reader import Reader
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from os import PathLike
     from pathlib import Path
 
-#: Seconds for which a listing of the bucket is used again.
-RECENT = 5.0
+#: Seconds for which a listing of the bucket is used again: a thousand objects are a request.
+RECENT = 30.0
 
 
 def open_store(path: str | PathLike[str] | BucketPath) -> Reader:
@@ -66,7 +67,7 @@ class BucketReader(Reader):
         super().__init__(self.bucket)
         self.local = LocalPart(local_part(self.bucket))
         self._info: StoreInfo | None = None
-        self._listings: dict[str, tuple[float, int, list[Path]]] = {}
+        self._listings: dict[str, tuple[float, frozenset[Path], list[Path]]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.bucket,)
@@ -132,34 +133,40 @@ class BucketReader(Reader):
 
     def changed(self, name: str) -> int:
         """Return a number that changes when files of a folder are added or removed."""
-        names = tuple(file.name for file in self._objects(name))
-        return hash((self.local.changed(name), names))
+        return hash(tuple(file.name for file in self._entries(name)))
 
     def _entries(self, name: str) -> list[Path]:
         """List the files of a folder in both places; those of the bucket count."""
         # What leaves the local part meanwhile is in the bucket, so this is looked at afterwards.
-        here, there = self.local.entries(name), self._objects(name)
+        here = self.local.entries(name)
+        there = self._objects(name, here)
         if name == RANGED[-1]:
             held = joined(run for file in there if (run := run_of(file.name)))
             here = [file for file in here if subtract([run_of(file.name) or range(0)], held)]
         found = {file.name: file for file in (*here, *there)}
         return [found[name] for name in sorted(found)]
 
-    def _objects(self, name: str) -> list[Path]:
-        """List the objects of a folder. A listing is used again for a few seconds.
+    def _objects(self, name: str, here: Sequence[Path] | None = None) -> list[Path]:
+        """List the objects of a folder. A listing is used again for some time.
 
-        But it is not if the local part has changed: what has left it is in the bucket since.
+        But it is not if files have left the local part: these are in the bucket since.
+
+        Parameters
+        ----------
+        here
+            The files in the local part, if these are listed as well.
         """
         if name not in schema.TABLES:
             return []
-        changed = self.local.changed(name)
         if name in self._listings:
             listed, before, files = self._listings[name]
-            if before == changed and time.monotonic() - listed < RECENT:
+            if time.monotonic() - listed < RECENT and before.issubset(
+                before if here is None else here
+            ):
                 return files
         objects = [file for file in (self.bucket / name).iterdir() if is_table_file(file.name)]
         files = cast("list[Path]", objects)
-        self._listings[name] = time.monotonic(), changed, files
+        self._listings[name] = time.monotonic(), frozenset(here or ()), files
         return files
 
     def _other_network(self, network: str, other: str) -> StoreError:

@@ -16,6 +16,7 @@ from tonframes.store.bucket_reader import BucketReader
 from tonframes.store.digest import digest
 from tonframes.store.files import (
     ASIDE,
+    OF_ACCOUNTS,
     SNAPSHOT_FOLDERS,
     Damaged,
     Footer,
@@ -60,9 +61,14 @@ class BucketStore(BucketReader):
         self.bucket.check_bucket()
         info = self.info()
         self.local.prepare()
-        if info is not None and self._info is not None:
+        if info is None:
+            return
+        if self._info is None:
+            self._claim(info.network)
+        else:
             self._put_claim(info.network)
-            self.put_whole()
+        self.put_whole()
+        self._leave()
 
     def claim(self, network: str, service: str) -> None:
         """Make the bucket a store of this network, or refuse if it is one of another.
@@ -100,6 +106,10 @@ class BucketStore(BucketReader):
         file.put(json.dumps({"network": network}).encode())
         return file
 
+    def _check_local(self) -> None:
+        """Raise `StoreError` if the bucket is of another network than the local part by now."""
+        self._check_network(self.local.network or "", f"its local part {self.local.path}")
+
     def _check_network(self, network: str, other: str) -> None:
         """Raise `StoreError` if the bucket is of another network by now."""
         self._info = self._read_info()
@@ -116,7 +126,8 @@ class BucketStore(BucketReader):
         tables, seqnos, proof
             As in `Store.write_blocks`.
         """
-        self.local.write_blocks(tables, self.gaps(seqnos), proof=proof)
+        # Whether the bucket holds some by now is not asked: it may not answer. It counts then.
+        self.local.write_blocks(tables, seqnos, proof=proof)
         self.put_whole()
 
     def merge(self, seqnos: range) -> None:
@@ -126,10 +137,11 @@ class BucketStore(BucketReader):
     def write_accounts(self, tables: Mapping[str, pa.Table]) -> None:
         """Append snapshots of accounts, of the address book and of metadata."""
         self.local.write_accounts(tables)
+        self._check_local()
         self._put_snapshots(SNAPSHOT_FOLDERS)
 
     def put_whole(self) -> None:
-        """Put the spans that the local part holds wholly, and remove there what the bucket holds.
+        """Put the spans that the local part holds wholly, which leave it then.
 
         The address book goes first, as its entries belong to the rows.
 
@@ -138,38 +150,43 @@ class BucketStore(BucketReader):
         StoreError
             The bucket does not take them. They stay in the local part.
         """
-        if spans := self.local.whole_spans():
-            self.local.verify(spans)
-            self._put_snapshots(["address_book"])
-            for span in self.local.whole_spans():
-                if not self._is_put(span):
-                    self._put_span(span)
+        spans = self.local.whole_spans()
+        if not spans:
+            return
+        self._check_local()
+        self.local.verify(spans)
+        self.local.merge_address_book()
+        self._put_snapshots(["address_book"])
+        spans = self.local.whole_spans()
+        put = [span for span in spans if self._is_put(span) or self._put_span(span)]
         self._listings.clear()
-        if there := [run for file in self._objects(RANGED[-1]) if (run := run_of(file.name))]:
-            self.local.leave(joined(there))
+        self.local.leave(put)
+
+    def _leave(self) -> None:
+        """Remove from the local part what the bucket holds: another process may have put it."""
+        held = joined(run for file in self._objects(RANGED[-1]) if (run := run_of(file.name)))
+        if any(meeting(run, held) for run in self.local.held()):
+            self.local.leave(held)
 
     def _is_put(self, span: range) -> bool:
-        there = [run_of(file.name) or range(0) for file in self._objects(RANGED[-1])]
-        return not subtract([span], there)
+        return (self.bucket / RANGED[-1] / range_name(span)).exists()
 
-    def _put_span(self, span: range) -> None:
-        """Put the objects of a span, that of the transactions last."""
+    def _put_span(self, span: range) -> bool:
+        """Put the objects of a span, that of the transactions last; return whether they are put."""
         names = [name for name in RANGED if self.local.held_of(name, [span])]
         if any(subtract([span], self.local.held_of(name, [span])) for name in names):
             warn(
                 f"the masterchain seqnos {spell([span])} stay in {self.local.path}: only a part of "
                 "them has rows of blocks"
             )
-            return
+            return False
         try:
             footers = [file.footer() for _, file in self.local.held_files(RANGED[-1], [span])]
             rows = {name: self.local.read(name, [span]) for name in names}
         except (Damaged, MissingError):
-            self._listings.clear()
             if self._is_put(span):  # another process has put it meanwhile
-                return
+                return True
             raise
-        proofs = {proof for footer in footers if footer.proof for proof in footer.proof.split("; ")}
         objects = {
             self.bucket / name / range_name(span): _content(
                 name,
@@ -177,7 +194,7 @@ class BucketStore(BucketReader):
                 network=self.network or "",
                 start=span.start,
                 stop=span.stop,
-                proof="; ".join(sorted(proofs)),
+                proof=_joined_proofs(footers),
                 tables=names if name == RANGED[-1] else (),
             )
             for name in names
@@ -186,6 +203,7 @@ class BucketStore(BucketReader):
         with ThreadPoolExecutor(len(RANGED)) as pool:
             list(pool.map(BucketPath.put, objects.keys(), objects.values()))
         last.put(whole)
+        return True
 
     def _put_snapshots(self, names: Iterable[str]) -> None:
         """Put the snapshots of the local part as they are, and remove them there."""
@@ -207,22 +225,24 @@ class BucketStore(BucketReader):
     def verify(self, seqnos: Iterable[range]) -> tuple[range, ...]:
         """Look for damage where these seqnos are held, and set damaged files aside.
 
-        Of the bucket only the footers are read: a cut object, or another one, has none. All bytes
-        are verified by `verify_store`.
+        Of the bucket only the footers of these spans are read: an object that was cut, or that is
+        something else, has none. All bytes are verified by `verify_store`.
 
         Returns
         -------
         The ranges that are not held any more.
         """
         wanted = joined(seqnos)
-        lost = [*self.local.verify(wanted), *self._verify_spans(wanted)]
-        self._verify_objects(["address_book"])
-        return joined(lost)
+        return joined([*self.local.verify(wanted), *self._verify_spans(wanted)])
 
     def verify_snapshots(self, names: Iterable[str] = SNAPSHOT_FOLDERS) -> tuple[Path, ...]:
-        """Look for damage in the snapshots, and set damaged files aside; as in `verify`."""
+        """Look for damage in the snapshots, and set damaged files aside; as in `verify`.
+
+        Of the bucket, the snapshots of accounts are looked at, of which there are few.
+        """
         names = list(names)
-        return (*self.local.verify_snapshots(names), *self._verify_objects(names))
+        of_accounts = [name for name in names if name in OF_ACCOUNTS]
+        return (*self.local.verify_snapshots(names), *self._verify_objects(of_accounts))
 
     def _verify_spans(self, wanted: Sequence[range]) -> list[range]:
         """Look at the footers of spans; what has none, or a wrong one, is not held any more."""
@@ -287,6 +307,16 @@ class BucketStore(BucketReader):
             f"{fault.path} {fault.reason}: moved to {self.bucket / ASIDE} with what was put "
             "together with it, which is not held any more"
         )
+
+
+def _joined_proofs(footers: Sequence[Footer]) -> str:
+    """Return what was proven of all of some rows, however they were divided into files.
+
+    A proof with an exception, as in “chain, but for the first block”, covers that without it.
+    """
+    proofs = {proof for footer in footers if footer.proof for proof in footer.proof.split("; ")}
+    weakest = [p for p in proofs if not any(other.startswith(f"{p},") for other in proofs)]
+    return "; ".join(sorted(weakest))
 
 
 def _content(

@@ -49,6 +49,15 @@ class LocalPart(Store):
                     if not subtract([run], runs):
                         file.unlink(missing_ok=True)
 
+    def merge_address_book(self) -> None:
+        """Write the files of the address book, one of each commit, as one."""
+        with self.exclusive():
+            files = self.held_snapshots("address_book")
+            if len(files) > 1:
+                self._append("address_book", self.snapshot("address_book"))
+                for file in files:
+                    file.path.unlink(missing_ok=True)
+
     def leave_snapshots(self, files: Iterable[HeldFile]) -> None:
         """Remove snapshots that the bucket holds."""
         with self.exclusive():

@@ -50,6 +50,8 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     """
     store = open_store(path)
     ingested = Ingested(store.folder)
+    if not ingested.exists():
+        store.check()
     without = f"has no file of {RANGED[-1]} beside it, so its range is not held"
 
     @reading_again
