@@ -17,6 +17,8 @@ from xml.sax.saxutils import escape
 
 import requests
 
+from tonframes.bucket import BucketPath
+
 PAGE = 1000
 ISO = "%Y-%m-%dT%H:%M:%S.000Z"
 
@@ -253,12 +255,10 @@ class Moto:
     name = "bucket"
 
     def read(self, key):
-        answer = requests.get(f"http://{self.host}/bucket/{key}", timeout=10)
-        answer.raise_for_status()
-        return answer.content
+        return BucketPath.from_url(self.url(key)).read_bytes()
 
     def delete(self, key):
-        requests.delete(f"http://{self.host}/bucket/{key}", timeout=10).raise_for_status()
+        BucketPath.from_url(self.url(key)).delete()
 
 
 @contextmanager

@@ -33,7 +33,8 @@ OPTIONS = ("anonymous", "endpoint_override", "region", "scheme")
 #: Seconds for a connection, and without a byte; and how often a request to S3 is sent. So a request
 #: to a service that does not answer fails after about 40 seconds.
 _CONNECT, _SILENT, _ATTEMPTS = 5.0, 10.0, 3
-#: Google's client tries again until this time is over.
+#: Google's client tries again until this time is over. If a service does not answer at all, it
+#: waits for two minutes, which pyarrow cannot change.
 _PATIENCE = timedelta(seconds=30)
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
@@ -51,7 +52,7 @@ def is_url(path: str | os.PathLike[str]) -> bool:
 
     Examples
     --------
-    >>> is_url("s3://bucket/ton"), is_url(Path("s3://bucket/ton")), is_url("C:/ton")
+    >>> is_url("s3://bucket/ton"), is_url("s3:/bucket/ton"), is_url("C:/ton")
     (True, True, False)
     """
     return _URL.match(os.fspath(path)) is not None

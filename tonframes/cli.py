@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import tonframes as tf
-from tonframes.bucket import is_url
 from tonframes.errors import shorten
 from tonframes.inert import inert
 
@@ -311,6 +310,8 @@ def _path(text: str) -> Path:
 
 def _place(text: str) -> Path | str:
     """Return the path or the URL of a store."""
+    from tonframes.bucket import is_url
+
     return text if is_url(text) else _path(text)
 
 

@@ -641,15 +641,15 @@ def test_a_service_that_cannot_be_reached(online):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(180)
-@pytest.mark.parametrize("scheme", ["s3", "gs"])
-def test_a_service_that_never_answers_does_not_hang(scheme):
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize(("scheme", "seconds"), [("s3", 90), ("gs", 200)])
+def test_a_service_that_never_answers_does_not_hang(scheme, seconds):
     with silent() as port:
         url = f"{scheme}://bucket/ton?endpoint_override=127.0.0.1:{port}&scheme=http&anonymous=true"
         began = time.monotonic()
         with pytest.raises(tf.StoreError, match=f"cannot .*{scheme}://bucket"):
             tf.read_blocks(url)
-        assert time.monotonic() - began < 90
+        assert time.monotonic() - began < seconds
 
 
 @pytest.mark.slow

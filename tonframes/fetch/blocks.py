@@ -88,8 +88,10 @@ def fetch_blocks(
         The client to use, or the URL of a service; None is `Client()`. "offline" reads the store
         and opens no socket.
     store
-        Folder of the store; by default one in the user's cache directory, None for no store.
-        Damaged files in it are set aside with a warning, and fetched again.
+        Folder or URL of the store; by default a folder in the user's cache directory, None for no
+        store. Damaged files in it are set aside with a warning, and fetched again. The URL is that
+        of a bucket, as `s3://bucket/path` or `gs://bucket/path`: it takes spans of 100 masterchain
+        seqnos from a multiple of 100 on, and what is not a whole one stays on this computer.
     progress
         Whether to show a progress bar; None shows one in a terminal or a notebook.
 
@@ -107,7 +109,8 @@ def fetch_blocks(
     MissingError
         Offline, and the store does not hold all blocks.
     StoreError
-        The store is of another network, or cannot be written to.
+        The store is of another network, or cannot be written to. What was fetched for a bucket that
+        does not answer stays on this computer until the next fetch.
 
     An error raised while fetching has the attributes `partial`, a `Blocks` with what was fetched
     or held, and `missing`, the ranges of seqnos that are not.

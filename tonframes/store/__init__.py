@@ -48,6 +48,9 @@ The modules, from what users call down to bytes::
     unproven      views of ingested rows together with rows that are held
     written       folders that `Blocks.write` has written, read again
     ingested      the folder of ingested rows
+    bucket_store  whole spans and snapshots are put into a bucket
+    bucket_reader a store in a bucket, and what is not in it yet, are read as one
+    local_part    what the bucket does not hold yet
     store         accounts and histories are committed, damaged files leave
     ranges        ranges of masterchain seqnos are committed, merged, and put in order
     writer        writing: the lock, network.json, single files, what is left over

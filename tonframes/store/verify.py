@@ -28,7 +28,7 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     Parameters
     ----------
     path
-        A store.
+        A store, or the URL of one: then all objects in the bucket are read.
 
     Returns
     -------

@@ -155,13 +155,14 @@ def read_blocks(
     unproven: bool = False,
     verify: bool = False,
 ) -> Blocks:
-    """Open masterchain blocks in a store; never touches the network.
+    """Open masterchain blocks in a store; asks no service.
 
     Parameters
     ----------
     path
-        A store, as `fetch_blocks(..., store=path)` makes one, or a folder that `Blocks.write` has
-        written.
+        A store or the URL of one, as `fetch_blocks(..., store=path)` makes one, or a folder that
+        `Blocks.write` has written. What a fetch on this computer has not put into a bucket yet is
+        read, too.
     seqnos
         Masterchain seqnos, or a single one; or text: `100:150` (without 150), or `100`. None is all
         that are held. Times are refused: `seqno_at` asks a service for the seqno of a time.
@@ -315,12 +316,12 @@ def read_accounts(
     columns: Sequence[str] | None = None,
     unproven: bool = False,
 ) -> Accounts:
-    """Open account states in a store; never touches the network.
+    """Open account states in a store; asks no service.
 
     Parameters
     ----------
     path
-        A store, as `fetch_accounts(..., store=path)` makes one.
+        A store or the URL of one, as `fetch_accounts(..., store=path)` makes one.
     addresses
         Accounts in any form, which is also the order of the rows; None is all that are held.
     as_of
