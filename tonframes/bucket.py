@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
+#: What the URLs of buckets begin with.
+SCHEMES = ("s3", "gs")
 #: What may follow the path in a URL; pyarrow's file systems have options of the same names.
 OPTIONS = ("anonymous", "endpoint_override", "region", "scheme")
 
@@ -56,6 +58,11 @@ def is_url(path: str | os.PathLike[str]) -> bool:
     (True, True, False)
     """
     return _URL.match(os.fspath(path)) is not None
+
+
+def is_bucket(path: str | os.PathLike[str]) -> bool:
+    """Return whether a URL is that of a bucket."""
+    return isinstance(path, str) and urlsplit(path).scheme in SCHEMES
 
 
 class _Status(NamedTuple):
@@ -109,7 +116,7 @@ class BucketPath:
                 "them out, and give credentials as the service's own tools take them, for S3 in "
                 "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or in ~/.aws/credentials"
             )
-        if parts.scheme not in ("s3", "gs"):
+        if parts.scheme not in SCHEMES:
             raise ValueError(
                 f"the URL of a store begins with s3:// or gs://, not {shorten(parts.scheme)}://; a "
                 "store on this computer is named by its path"
@@ -163,7 +170,7 @@ class BucketPath:
         """List the objects of which this is the folder."""
         with self.doing("list"):
             # A prefix of which there are no objects is an empty folder.
-            found = self._files.get_file_info(fs.FileSelector(self.key, allow_not_found=True))
+            found = self.filesystem.get_file_info(fs.FileSelector(self.key, allow_not_found=True))
         for info in found:
             if info.type == fs.FileType.File:
                 yield BucketPath(self.scheme, info.path, self.options, info)
@@ -179,7 +186,7 @@ class BucketPath:
         info = self.listed
         if info is None:
             with self.doing("look at"):
-                info = self._files.get_file_info(self.key)
+                info = self.filesystem.get_file_info(self.key)
         if info.type != fs.FileType.File:
             raise FileNotFoundError(str(self))
         moment = info.mtime_ns or 0
@@ -187,7 +194,7 @@ class BucketPath:
 
     def open(self) -> pa.NativeFile:
         """Open an object; each read asks for the bytes that it needs."""
-        return self._files.open_input_file(self.key)
+        return self.filesystem.open_input_file(self.key)
 
     def exists(self) -> bool:
         """Return whether there is such an object."""
@@ -213,7 +220,7 @@ class BucketPath:
         """Raise `StoreError` unless the bucket is there, and may be looked at."""
         bucket = BucketPath(self.scheme, self.key.partition("/")[0], self.options)
         with bucket.doing("look at"):
-            found = self._files.get_file_info(bucket.key).type
+            found = self.filesystem.get_file_info(bucket.key).type
         if found == fs.FileType.NotFound:
             path: Any = bucket
             raise StoreError(f"there is no bucket {bucket}: make it first", path=path)
@@ -234,13 +241,13 @@ class BucketPath:
             There is no such object.
         """
         with self.doing("move"):
-            self._files.move(self.key, target.key)
+            self.filesystem.move(self.key, target.key)
 
     def delete(self) -> None:
         """Delete an object, if there is one."""
         with self.doing("delete"):
             try:
-                self._files.delete_file(self.key)
+                self.filesystem.delete_file(self.key)
             except FileNotFoundError:
                 return
 
@@ -250,12 +257,13 @@ class BucketPath:
         An interrupted `put` would close the object, and so put a part of it.
         """
         with ThreadPoolExecutor(1) as pool:
-            pool.submit(function, self._files, self.key, *arguments).result()
+            pool.submit(function, self.filesystem, self.key, *arguments).result()
 
     # ── the service ──────────────────────────────────────────────────────────────────────────────
 
     @property
-    def _files(self) -> fs.FileSystem:
+    def filesystem(self) -> fs.FileSystem:
+        """The file system of pyarrow in which the object is called `key`."""
         return _file_system(self.scheme, self.key.partition("/")[0], self.options)
 
     @contextmanager

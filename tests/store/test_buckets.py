@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from bucket_server import moto, serving
 from pandas.testing import assert_frame_equal
-from slow import slow_after
+from slow import slow, slow_after
 
 import tonframes as tf
 from tonframes.bucket import BucketPath
@@ -127,6 +127,14 @@ def written(bucket, sample, seqnos=EVERYTHING, pieces=1, network="-217"):
 def same(blocks, others):
     for name in TABLES:
         assert blocks.arrow(name).equals(others.arrow(name)), name
+
+
+def in_pandas(result):
+    """Return what an engine has computed."""
+    for collect in ("collect", "compute", "df"):
+        if hasattr(result, collect):
+            result = getattr(result, collect)()
+    return result.to_pandas() if hasattr(result, "to_pandas") else result
 
 
 # ── what is where ────────────────────────────────────────────────────────────────────────────────
@@ -286,6 +294,23 @@ def test_a_bucket_is_served(bucket, sample):
     with tf.serve(bucket.url()) as url, tf.Client(url) as client:
         served = tf.fetch_blocks(EVERYTHING[95:105], client=client, store=None)
     assert_frame_equal(served.messages, part_of(sample, EVERYTHING[95:105]).messages)
+
+
+@pytest.mark.parametrize("engine", ["pyarrow", "duckdb", "polars", *slow("dask")])
+def test_a_bucket_is_scanned_with_what_is_not_in_it_yet(service, sample, engine):
+    written(service, sample)
+    scanned = tf.fee_summary(tf.scan(service.url(), engine=engine))
+    expected = tf.fee_summary(tf.scan(sample.source, engine=engine))
+    assert_frame_equal(in_pandas(scanned), in_pandas(expected))
+    rows = tf.scan(service.url(), "messages", engine="pyarrow", seqnos=EVERYTHING[90:110])
+    assert rows.count_rows() == len(part_of(sample, EVERYTHING[90:110]).arrow("messages"))
+
+
+def test_a_scan_opens_only_the_objects_that_are_asked_for(bucket, sample):
+    written(bucket, sample)
+    before = len(bucket.requests)
+    assert tf.scan(bucket.url(), "transactions", seqnos=REST).count_rows() > 0
+    assert not [key for method, key in bucket.requests[before:] if method == "GET" and "/0" in key]
 
 
 def test_a_copy_of_the_bucket_is_a_store(bucket, sample, tmp_path):
@@ -699,6 +724,7 @@ def test_what_a_bucket_cannot_hold_is_refused(bucket):
         lambda: tf.read_transactions(url),
         lambda: tf.ingest([], store=url),
         lambda: tf.upgrade_store(url),
+        lambda: tf.compact_store(url),
         lambda: Store(url),
     ):
         with pytest.raises(ValueError, match="a folder is needed here, not a URL"):
@@ -711,4 +737,4 @@ def test_a_url_says_which_file_system():
     assert str(path / "a.b") == "gs://bucket/ton/a.b?anonymous=true"
     assert ((path / "a.b").stem, (path / "a.b").name, path.parent.name) == ("a", "a.b", "bucket")
     assert BucketPath.from_url(str(path)) == path
-    assert type(path._files).__name__ == "GcsFileSystem"
+    assert type(path.filesystem).__name__ == "GcsFileSystem"

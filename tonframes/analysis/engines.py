@@ -19,6 +19,7 @@ import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tonframes.wire.dtypes import dtype_of
 
@@ -321,6 +322,49 @@ def left_join(frame: Frame, other: Frame, *, left_on: str, right_on: str) -> Fra
         keys = {"left_on": left_on, "right_on": right_on}
         return lazy(native.join(other.to_native(), how="left", maintain_order="left", **keys))
     return join(frame)
+
+
+def join_groups(frame: Frame, groups: Frame, keys: Sequence[str]) -> Frame:
+    """Add the columns of groups to their rows, in any order; rows without a group are left out.
+
+    A null of a key is a value, as in `group_by`: joins of most engines match no nulls.
+    """
+    rows: Any = frame.to_native()
+    other: Any = groups.to_native()
+    keys = list(keys)
+    match frame.implementation:
+        case nw.Implementation.PANDAS | nw.Implementation.DASK:
+            return lazy(rows.merge(other, on=keys))
+        case nw.Implementation.PYARROW:
+            return _joined_on_arrow(rows, other, keys)
+        case nw.Implementation.POLARS:
+            return lazy(rows.join(other, on=keys, nulls_equal=True))
+        case nw.Implementation.DUCKDB:
+            return _joined_on_duckdb(rows, other, keys)
+    same = [rows[key].eqNullSafe(other[key]) for key in keys]
+    added = [other[name] for name in other.columns if name not in keys]
+    return lazy(rows.join(other, same).select(*(rows[name] for name in rows.columns), *added))
+
+
+def _joined_on_arrow(rows: pa.Table, groups: pa.Table, keys: list[str]) -> Frame:
+    places = [f"place of {key}" for key in keys]
+    for key, place in zip(keys, places, strict=True):
+        known = groups[key].unique()
+        rows = rows.append_column(place, pc.index_in(rows[key], known))
+        groups = groups.append_column(place, pc.index_in(groups[key], known))
+    return lazy(
+        rows.join(groups.drop_columns(keys), places, join_type="inner").drop_columns(places)
+    )
+
+
+def _joined_on_duckdb(rows: Any, groups: Any, keys: list[str]) -> Frame:
+    def named(side: str, name: str) -> str:
+        return f'{side}."' + name.replace('"', '""') + '"'
+
+    same = (f"{named('a', key)} IS NOT DISTINCT FROM {named('b', key)}" for key in keys)
+    added = [named("b", name) for name in groups.columns if name not in keys]
+    joined = rows.set_alias("a").join(groups.set_alias("b"), " AND ".join(same))
+    return lazy(joined.project(", ".join([*(named("a", name) for name in rows.columns), *added])))
 
 
 def _numbered(frame: Frame) -> Frame:

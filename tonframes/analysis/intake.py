@@ -13,7 +13,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines
 from tonframes.errors import did_you_mean
-from tonframes.native import enter
+from tonframes.native import enter, is_dataset
 from tonframes.tableset import TableSet
 from tonframes.wire import schema
 from tonframes.wire.kinds import BOOL, DIGITS, INT, OPCODE, SHARD, TEXT
@@ -63,7 +63,8 @@ def take(
     ValueError
         A column is missing.
     """
-    rows = _enter(frame, helper, table)
+    given = _chosen(frame, table)
+    rows = _enter(given, helper, table)
     kinds = {column.name: column.kind for column in table.columns}
     found = rows.collect_schema()
     needs = list(dict.fromkeys(needs))
@@ -72,6 +73,8 @@ def take(
         if name not in found:
             raise ValueError(_missing(name, helper, table, found.names()))
     read = {name: kinds[name] for name in needs}
+    if is_dataset(given):
+        rows = nw.from_native(given.to_table(columns=names))
     native = rows.select(names).to_native()
     if rows.implementation.is_pandas():
         return engines.lazy(_nullable(native, helper, read))
@@ -126,7 +129,7 @@ def in_memory(frame: Any) -> bool:
     if isinstance(frame, TableSet):
         return True  # without reading a table
     native = frame.transactions if _has_tables(frame) else frame
-    return not isinstance(nw.from_native(native), nw.LazyFrame)
+    return is_dataset(native) or not isinstance(nw.from_native(native), nw.LazyFrame)
 
 
 def same_engine(helper: str, *frames: Frame) -> None:
@@ -143,10 +146,16 @@ def _has_tables(given: object) -> bool:
     return all(inspect.getattr_static(given, name, absent) is not absent for name in names)
 
 
+def _chosen(frame: Any, table: Table) -> Any:
+    """Return the frame of a table, if an object with a frame for each table is given."""
+    return getattr(frame, table.name, frame) if _has_tables(frame) else frame
+
+
 def _enter(frame: Any, helper: str, table: Table) -> nw.DataFrame[Any] | Frame:
-    if _has_tables(frame):
-        frame = getattr(frame, table.name, frame)
-    rows = enter(frame, helper)
+    given = _chosen(frame, table)
+    if is_dataset(given):
+        given = given.schema.empty_table()  # its columns; `take` reads those that it needs
+    rows = enter(given, helper)
     if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
         hint = ": pass two frames, or a Blocks in place of both" if frame is None else ""
         raise TypeError(

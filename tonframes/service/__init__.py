@@ -56,8 +56,9 @@ def serve(
     Parameters
     ----------
     path
-        A store or the URL of one, as `fetch_blocks(..., store=path)` or `fetch_transactions(..., store=path)` writes
-        it. Histories are served by `transactions`, of the dialect "service" only.
+        A store or the URL of one, as `fetch_blocks(..., store=path)` or
+        `fetch_transactions(..., store=path)` writes it. Histories are served by `transactions`, of
+        the dialect "service" only.
     host
         Address to listen on. Only this computer can reach the default. On another address the
         service answers anybody who can reach it, without a key.

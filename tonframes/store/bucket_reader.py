@@ -31,16 +31,15 @@ from typing import TYPE_CHECKING, cast
 from tonframes.bucket import BucketPath, is_url
 from tonframes.errors import StoreError
 from tonframes.seqnos import joined, subtract
-from tonframes.store.files import is_table_file, refuse_newer
+from tonframes.store.files import RANGED, is_table_file, refuse_newer
 from tonframes.store.identity import NETWORK, StoreInfo, decoded
-from tonframes.store.listing import run_of
+from tonframes.store.listing import MERGING, run_of
 from tonframes.store.local_part import LocalPart, local_part
-from tonframes.store.ranges import RANGED
 from tonframes.store.reader import Reader
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
     from os import PathLike
     from pathlib import Path
 
@@ -140,11 +139,15 @@ class BucketReader(Reader):
         # What leaves the local part meanwhile is in the bucket, so this is looked at afterwards.
         here = self.local.entries(name)
         there = self._objects(name, here)
-        if name == RANGED[-1]:
-            held = joined(run for file in there if (run := run_of(file.name)))
+        if name.removeprefix(f"{MERGING}/") == RANGED[-1]:
+            held = self._spans_put(there or self._objects(RANGED[-1]))
             here = [file for file in here if subtract([run_of(file.name) or range(0)], held)]
         found = {file.name: file for file in (*here, *there)}
         return [found[name] for name in sorted(found)]
+
+    @staticmethod
+    def _spans_put(objects: Iterable[Path]) -> tuple[range, ...]:
+        return joined(run for file in objects if (run := run_of(file.name)))
 
     def _objects(self, name: str, here: Sequence[Path] | None = None) -> list[Path]:
         """List the objects of a folder. A listing is used again for some time.

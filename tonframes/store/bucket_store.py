@@ -17,6 +17,7 @@ from tonframes.store.digest import digest
 from tonframes.store.files import (
     ASIDE,
     OF_ACCOUNTS,
+    RANGED,
     SNAPSHOT_FOLDERS,
     Damaged,
     Footer,
@@ -26,7 +27,6 @@ from tonframes.store.files import (
 )
 from tonframes.store.identity import NETWORK, StoreInfo, encoded
 from tonframes.store.listing import run_of
-from tonframes.store.ranges import RANGED
 from tonframes.store.store import Store
 from tonframes.wire import schema
 
@@ -164,7 +164,7 @@ class BucketStore(BucketReader):
 
     def _leave(self) -> None:
         """Remove from the local part what the bucket holds: another process may have put it."""
-        held = joined(run for file in self._objects(RANGED[-1]) if (run := run_of(file.name)))
+        held = self._spans_put(self._objects(RANGED[-1]))
         if any(meeting(run, held) for run in self.local.held()):
             self.local.leave(held)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import platformdirs
 
 from tonframes.seqnos import SPAN, aligned, subtract
-from tonframes.store.ranges import RANGED
+from tonframes.store.files import RANGED
 from tonframes.store.store import Store
 
 if TYPE_CHECKING:

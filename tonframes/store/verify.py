@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from tonframes.store.bucket_reader import open_store
 from tonframes.store.damage import find_damaged
+from tonframes.store.files import RANGED
 from tonframes.store.ingested import Ingested
 from tonframes.store.lost import still_seen
 from tonframes.store.merging import reading_again
-from tonframes.store.ranges import RANGED
 
 if TYPE_CHECKING:
     from os import PathLike
