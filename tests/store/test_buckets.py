@@ -13,9 +13,11 @@ import threading
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from itertools import product
+from itertools import pairwise, product
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from bucket_server import moto, serving
 from pandas.testing import assert_frame_equal
@@ -26,6 +28,7 @@ from tonframes.bucket import BucketPath
 from tonframes.cli import main
 from tonframes.store import BucketStore, Store
 from tonframes.store.bucket_reader import BucketReader
+from tonframes.store.bucket_store import _content
 from tonframes.store.files import Footer, content
 from tonframes.store.identity import StoreInfo, encoded
 from tonframes.wire import pages, schema
@@ -236,17 +239,46 @@ def test_two_writers_at_once_put_the_same_bytes(service, sample, computer):
     assert {name: service.read(f"ton/{name}") for name in OF_SPAN} == first
 
 
-def test_what_another_computer_has_put_leaves_the_local_part(bucket, sample, computer):
-    mine = written(bucket, sample, SPAN[40:])
+def test_what_another_computer_has_put_counts_and_leaves_the_local_part(bucket, sample, computer):
+    tables = tables_of(sample, SPAN[40:])
+    fees = tables["transactions"].schema.get_field_index("total_fees")
+    others = pc.add(tables["transactions"]["total_fees"], 1)
+    field = tables["transactions"].schema.field(fees)
+    tables["transactions"] = tables["transactions"].set_column(fees, field, others)
+    mine = BucketStore(bucket.url())
+    mine.claim("-217", "http://another-service")
+    mine.write_blocks(tables, [SPAN[40:]], proof="chain")
     assert mine.local.held() == (SPAN[40:],)
     computer("there")
     written(bucket, sample, SPAN)
     computer("here")
-    assert BucketReader(bucket.url()).held() == (SPAN,), "no file overlaps another one"
+    same(tf.read_blocks(bucket.url()), part_of(sample, SPAN))
     again = BucketStore(bucket.url())
     again.prepare()
     assert again.local.held() == ()
     same(tf.read_blocks(bucket.url()), part_of(sample, SPAN))
+
+
+def test_the_chunks_of_rows_do_not_change_the_bytes():
+    rows = tf.read_blocks(tf.sample()).arrow("messages")
+    pieces = pa.concat_tables(rows.slice(start, 337) for start in range(0, len(rows), 337))
+    about = {"network": "-217", "start": SPAN.start, "stop": SPAN.stop, "proof": "chain"}
+    assert _content("messages", rows, **about) == _content("messages", pieces, **about)
+
+
+def test_what_was_proven_of_a_span_does_not_depend_on_its_pieces(bucket, sample, computer):
+    puts = []
+    for name, cuts in {"one": [50], "two": [10, 60]}.items():
+        computer(name)
+        store = BucketStore(bucket.url())
+        store.claim("-217", "http://service")
+        proof = "chain, but for the first block"
+        for start, stop in pairwise([0, *cuts, 100]):
+            store.write_blocks(tables_of(sample, SPAN[start:stop]), [SPAN[start:stop]], proof=proof)
+            proof = "chain" if name == "two" else proof
+        puts.append(bucket.objects[f"ton/transactions/{NAME}"])
+        bucket.delete(f"ton/transactions/{NAME}")
+    assert puts[0] == puts[1]
 
 
 def test_what_leaves_the_local_part_never_seems_missing(bucket, sample):
@@ -563,6 +595,7 @@ def test_network_json_that_is_damaged_is_refused(bucket, sample):
         tf.read_blocks(bucket.url())
     bucket.delete("ton/network.json")
     BucketStore(bucket.url()).prepare()
+    assert "network.json" in bucket.names()
     same(tf.read_blocks(bucket.url()), sample)
 
 
