@@ -178,10 +178,10 @@ def test_states_of_accounts_are_objects(service, online, computer, sample):
 def test_transactions_are_put_last_and_then_leave_the_local_part(bucket, sample):
     store = written(bucket, sample)
     puts = [key.removeprefix("ton/") for key, _ in bucket.puts]
-    assert puts[:2] == ["claims/-217.json", "network.json"]
-    assert puts[2].startswith("address_book/")
-    assert sorted(puts[3:5]) == OF_SPAN[:2]
-    assert puts[5:] == OF_SPAN[2:]
+    assert puts[:3] == ["claims/-217.json", "columns.json", "network.json"]
+    assert puts[3].startswith("address_book/")
+    assert sorted(puts[4:6]) == OF_SPAN[:2]
+    assert puts[6:] == OF_SPAN[2:]
     assert [path.name for path in store.local.path.rglob("0*.parquet")] == [
         f"{REST.start:011d}-{REST.stop:011d}.parquet"
     ] * 3

@@ -16,7 +16,7 @@ import platformdirs
 from tonframes.bucket import is_url
 from tonframes.client import Client
 from tonframes.errors import shorten
-from tonframes.store import AnyStore, BucketStore, Store
+from tonframes.store import AnyStore, Store, store_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,9 +72,7 @@ def resolve_client(client: ClientOption) -> Iterator[tuple[Client | None, str]]:
 def resolve_store(store: StoreOption, service: str) -> AnyStore | None:
     """Return the store to use, None for none."""
     path = _named(store, service)
-    if path is None:
-        return None
-    return BucketStore(path) if is_url(path) else Store(path)
+    return None if path is None else store_at(path)
 
 
 def resolve_folder(store: StoreOption, service: str) -> Store | None:

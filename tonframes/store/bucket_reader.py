@@ -39,7 +39,7 @@ from tonframes.store.reader import Reader
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from os import PathLike
     from pathlib import Path
 
@@ -66,7 +66,7 @@ class BucketReader(Reader):
         super().__init__(self.bucket)
         self.local = LocalPart(local_part(self.bucket))
         self._info: StoreInfo | None = None
-        self._listings: dict[str, tuple[float, frozenset[Path], list[Path]]] = {}
+        self._listings: dict[str, tuple[float, frozenset[str], dict[str, Path]]] = {}
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), (self.bucket,)
@@ -132,45 +132,53 @@ class BucketReader(Reader):
 
     def changed(self, name: str) -> int:
         """Return a number that changes when files of a folder are added or removed."""
-        return hash(tuple(file.name for file in self._entries(name)))
+        return hash(frozenset(self._names(name)))
 
-    def _entries(self, name: str) -> list[Path]:
-        """List the files of a folder in both places; those of the bucket count."""
+    def at(self, file: str) -> Path:
+        """Return an object, or a file of the local part, by its path within the store."""
+        folder, _, name = file.rpartition("/")
+        return self._objects(folder).get(name) or self.local.at(file)
+
+    def has_moved(self, file: Path) -> bool:
+        """Return whether a file has left the local part, and is in the bucket."""
+        return self.at(f"{file.parent.name}/{file.name}") != file
+
+    def _names(self, name: str) -> list[str]:
+        """List the names in a folder in both places; where both have rows, the bucket counts."""
         # What leaves the local part meanwhile is in the bucket, so this is looked at afterwards.
-        here = self.local.entries(name)
+        here = self.local.names(name)
         there = self._objects(name, here)
         if name.removeprefix(f"{MERGING}/") == RANGED[-1]:
-            held = self._spans_put(there or self._objects(RANGED[-1]))
-            here = [file for file in here if subtract([run_of(file.name) or range(0)], held)]
-        found = {file.name: file for file in (*here, *there)}
-        return [found[name] for name in sorted(found)]
+            held = self._spans_put()
+            here = [file for file in here if subtract([run_of(file) or range(1)], held)]
+        return [*dict.fromkeys([*here, *there])]
 
-    @staticmethod
-    def _spans_put(objects: Iterable[Path]) -> tuple[range, ...]:
-        return joined(run for file in objects if (run := run_of(file.name)))
+    def _spans_put(self) -> tuple[range, ...]:
+        """Return the ranges that the bucket holds, joined."""
+        return joined(run for name in self._objects(RANGED[-1]) if (run := run_of(name)))
 
-    def _objects(self, name: str, here: Sequence[Path] | None = None) -> list[Path]:
-        """List the objects of a folder. A listing is used again for some time.
+    def _objects(self, name: str, here: Iterable[str] | None = None) -> dict[str, Path]:
+        """List the objects of a folder by name. A listing is used again for some time.
 
         But it is not if files have left the local part: these are in the bucket since.
 
         Parameters
         ----------
         here
-            The files in the local part, if these are listed as well.
+            The names of the files in the local part, if these are listed as well.
         """
         if name not in schema.TABLES:
-            return []
+            return {}
         if name in self._listings:
-            listed, before, files = self._listings[name]
-            if time.monotonic() - listed < RECENT and before.issubset(
-                before if here is None else here
-            ):
-                return files
-        objects = [file for file in (self.bucket / name).iterdir() if is_table_file(file.name)]
-        files = cast("list[Path]", objects)
-        self._listings[name] = time.monotonic(), frozenset(here or ()), files
-        return files
+            listed, before, objects = self._listings[name]
+            left = here is not None and not before.issubset(here)
+            if time.monotonic() - listed < RECENT and not left:
+                return objects
+        listed = time.monotonic()
+        paths = cast("Iterable[Path]", (self.bucket / name).iterdir())
+        objects = {path.name: path for path in paths if is_table_file(path.name)}
+        self._listings[name] = listed, frozenset(here or ()), objects
+        return objects
 
     def _other_network(self, network: str, other: str) -> StoreError:
         held = self._info.network if self._info else None

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from tonframes.bucket import BucketPath
+from tonframes.bucket import BucketPath, is_url
 from tonframes.errors import MissingError, StoreError, warn
 from tonframes.seqnos import joined, meeting, spell, subtract
 from tonframes.store.bucket_reader import BucketReader
@@ -27,11 +27,14 @@ from tonframes.store.files import (
 )
 from tonframes.store.identity import NETWORK, StoreInfo, encoded
 from tonframes.store.listing import run_of
+from tonframes.store.meanings import COLUMNS
+from tonframes.store.meanings import encoded as meanings
 from tonframes.store.store import Store
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from os import PathLike
     from pathlib import Path
 
     import pyarrow as pa
@@ -99,6 +102,7 @@ class BucketStore(BucketReader):
                 path=self.path,
             )
         self._info = StoreInfo(network, None, schema.VERSION)
+        (self.bucket / COLUMNS).put(meanings())
         (self.bucket / NETWORK).put(encoded(self._info))
 
     def _put_claim(self, network: str) -> BucketPath:
@@ -115,6 +119,11 @@ class BucketStore(BucketReader):
         self._info = self._read_info()
         if self._info is not None and self._info.network != network:
             raise self._other_network(network, other)
+
+    def gaps(self, seqnos: Iterable[range]) -> tuple[range, ...]:
+        """Return the parts of these ranges that are not held now."""
+        self._listings.clear()
+        return super().gaps(seqnos)
 
     def write_blocks(
         self, tables: Mapping[str, pa.Table], seqnos: Iterable[range], *, proof: str
@@ -164,7 +173,7 @@ class BucketStore(BucketReader):
 
     def _leave(self) -> None:
         """Remove from the local part what the bucket holds: another process may have put it."""
-        held = self._spans_put(self._objects(RANGED[-1]))
+        held = self._spans_put()
         if any(meeting(run, held) for run in self.local.held()):
             self.local.leave(held)
 
@@ -246,27 +255,26 @@ class BucketStore(BucketReader):
 
     def _verify_spans(self, wanted: Sequence[range]) -> list[range]:
         """Look at the footers of spans; what has none, or a wrong one, is not held any more."""
-        listed = {name: {f.name: f.stat() for f in self._objects(name)} for name in RANGED}
-        files = [
-            self._held_file(file, self.network)
-            for file in self._objects(RANGED[-1])
-            if meeting(run_of(file.name) or range(0), wanted)
-        ]
-        stamps = [tuple(listed[name].get(file.path.name) for name in RANGED) for file in files]
+        files = self._held_in_bucket(wanted)
+        there = [self._objects(name) for name in RANGED]
+        listed = [{path.name: path.stat() for path in paths.values()} for paths in there]
+        stamps = [tuple(stats.get(file.path.name) for stats in listed) for file in files]
         lost = []
         for file, fault in self._faults(files, stamps):
-            self._set_aside(reversed(RANGED), file, fault)
+            self._move_aside(reversed(RANGED), file, f"{fault.path} {fault.reason}")
             lost.append(file.run or range(0))
         return lost
 
     def _verify_objects(self, names: Iterable[str]) -> list[Path]:
         """Look at the footers of snapshots."""
         files = [
-            self._held_file(file, self.network) for name in names for file in self._objects(name)
+            self._held_file(path, self.network)
+            for name in names
+            for path in self._objects(name).values()
         ]
         faults = self._faults(files, [(file.path.stat(),) for file in files])
         for file, fault in faults:
-            self._set_aside([file.path.parent.name], file, fault)
+            self._move_aside([file.path.parent.name], file, f"{fault.path} {fault.reason}")
         return [file.path for file, _ in faults]
 
     def _faults(
@@ -293,7 +301,22 @@ class BucketStore(BucketReader):
             pool.shutdown(cancel_futures=True)
         return [(file, damaged) for file, damaged in zip(files, found, strict=True) if damaged]
 
-    def _set_aside(self, names: Iterable[str], file: HeldFile, fault: Damaged) -> None:
+    def set_aside(self, seqnos: Iterable[range], reason: str) -> None:
+        """Set aside the files that hold some masterchain blocks, and warn."""
+        wanted = joined(seqnos)
+        self.local.set_aside(wanted, reason)
+        for file in self._held_in_bucket(wanted):
+            self._move_aside(reversed(RANGED), file, reason)
+
+    def _held_in_bucket(self, wanted: Sequence[range]) -> list[HeldFile]:
+        """List the objects with the transactions of some masterchain blocks."""
+        return [
+            self._held_file(path, self.network)
+            for path in self._objects(RANGED[-1]).values()
+            if meeting(run_of(path.name) or range(0), wanted)
+        ]
+
+    def _move_aside(self, names: Iterable[str], file: HeldFile, reason: str) -> None:
         """Move an object, and those that were put together with it, into the folder `damaged`."""
         mark = secrets.token_hex(4)
         for name in names:
@@ -304,7 +327,7 @@ class BucketStore(BucketReader):
                 continue
         self._listings.clear()
         warn(
-            f"{fault.path} {fault.reason}: moved to {self.bucket / ASIDE} with what was put "
+            f"{reason}: moved to {self.bucket / ASIDE} with what was put "
             "together with it, which is not held any more"
         )
 
@@ -342,3 +365,8 @@ def _content(
 
 #: A store that masterchain blocks and states of accounts can be fetched into.
 AnyStore = Store | BucketStore
+
+
+def store_at(path: str | PathLike[str] | BucketPath) -> AnyStore:
+    """Return the store that a path or a URL names, to be written to."""
+    return BucketStore(path) if isinstance(path, BucketPath) or is_url(path) else Store(path)

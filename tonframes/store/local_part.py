@@ -33,9 +33,9 @@ class LocalPart(Store):
     def check_folders(self) -> None:
         """Raise no error: what the bucket holds has left the folders."""
 
-    def entries(self, name: str) -> list[Path]:
-        """List the files of a folder."""
-        return self._entries(name)
+    def names(self, folder: str) -> list[str]:
+        """List the names in a folder."""
+        return self._names(folder)
 
     def whole_spans(self) -> list[range]:
         """List the spans that are held wholly, in order."""
