@@ -9,7 +9,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import PRICE, names_of, read_prices, with_price_at
-from tonframes.analysis.expressions import first_match, one_if
+from tonframes.analysis.expressions import divided, first_match, one_if
 from tonframes.analysis.grouping import (
     in_time_or_largest_first,
     keys_of,
@@ -153,8 +153,9 @@ def failures(transactions: AnyFrame) -> AnyFrame:
      'skipped': 17}
     """
     rows = intake.take(transactions, "failures", TRANSACTIONS, _needs(transactions, "failures"))
+    rows = intake.numbered(rows, transactions)
     rows = engines.by_row(rows, _explained).filter(nw.col("listed"))
-    return intake.give(engines.by_row(rows, _shown), transactions)
+    return intake.give(engines.by_row(rows, _shown), transactions, results.FAILURES.names())
 
 
 def _needs(transactions: object, helper: str) -> list[str]:
@@ -165,12 +166,11 @@ def _needs(transactions: object, helper: str) -> list[str]:
 
 def _shown(rows: Frame) -> Frame:
     acted = nw.col("phase") == ACTION
-    rows = _named(rows).with_columns(
+    return _named(rows).with_columns(
         # The node omits an index of 0.
         result_arg=nw.when(acted).then(nw.col("action_result_arg").fill_null(0)),
         no_funds=nw.when(acted).then(nw.col("action_no_funds")),
     )
-    return rows.select(results.FAILURES.names())
 
 
 def _explained(rows: Frame) -> Frame:
@@ -409,5 +409,6 @@ def _with_rates(groups: Frame, others: Sequence[str]) -> Frame:
         column.sum().over(*others) if others else column.sum() for column in (count, calls)
     )
     return groups.with_columns(
-        rate=count / all_rows, call_rate=count / nw.when(all_calls > 0).then(all_calls)
+        rate=divided(count, all_rows),
+        call_rate=divided(count, nw.when(all_calls > 0).then(all_calls)),
     )

@@ -134,7 +134,7 @@ def trace_costs(
     rows = rows.filter(~nw.col("trace_id").is_null())
     ends = intake.take(messages, "trace_costs", MESSAGES, TRACE_MESSAGES)
     ends = ends.filter(~nw.col("trace_id").is_null())
-    intake.same_engine("trace_costs", rows, ends)
+    intake.same_engine("trace_costs", transactions=transactions, messages=messages)
     if in_doubt(transactions):
         tell_unmatched("trace_costs", transactions, _matched(rows, ends))
     starts = rows.filter(nw.col("hash") == nw.col("trace_id")).select(

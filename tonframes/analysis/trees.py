@@ -36,17 +36,12 @@ def depths(links: Frame) -> Frame:
     match links.implementation:
         case nw.Implementation.DUCKDB:
             return engines.lazy(native.query("edges", _RECURSION))
-        case nw.Implementation.POLARS:
-            return _on_polars(native)
-        case nw.Implementation.PYARROW:
-            shape = pa.schema([native.schema.field("trace_id"), ("depth", pa.int64())])
-            return engines.lazy(pa.Table.from_pandas(_on_pandas(native.to_pandas()), shape))
         case nw.Implementation.DASK:
             return engines.by_partition(native.shuffle(on="trace_id"), _on_pandas)
         case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
             columns = "trace_id string, depth bigint"
             return engines.lazy(native.repartition("trace_id").mapInArrow(_on_spark, columns))
-    return engines.lazy(_on_pandas(native))
+    return _on_polars(native)
 
 
 _RECURSION = """
