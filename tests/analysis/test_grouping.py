@@ -60,7 +60,7 @@ def test_the_operation_is_computed_or_that_of_the_frame(chain):
     assert computed(rows, own).operation.unique().tolist() == ["one"]
     own = with_operation(messages).assign(operation="one")
     rows, _ = take_grouped("a helper", transactions, own, [], "operation")
-    assert sorted(rows.collect().to_native().operation.unique()) == ["one", "tick-tock"]
+    assert sorted(computed(rows, transactions).operation.unique()) == ["one", "tick-tock"]
 
 
 def test_a_group_named_twice_is_one(chain):

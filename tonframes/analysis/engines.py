@@ -140,9 +140,10 @@ def with_table(frame: nw.DataFrame[Any], table: pa.Table) -> nw.DataFrame[Any]:
 
 
 def _beside(frame: nw.DataFrame[Any], made: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    native = frame.to_native()
     if frame.implementation.is_pandas():
-        aligned = made.to_native().set_axis(frame.to_native().index)
-        made = nw.from_native(aligned, eager_only=True)
+        added = dict(made.to_native().set_axis(native.index).items())
+        return nw.from_native(native.assign(**added), eager_only=True)
     return frame.with_columns(*made.iter_columns())
 
 

@@ -96,7 +96,7 @@ def _last(rows: Frame, columns: list[str]) -> Frame:
 
 def columns_of(frame: object, helper: str, table: Table) -> list[str]:
     """List the columns of a frame that the user passed."""
-    return _enter(frame, helper, table).collect_schema().names()
+    return _names(_enter(frame, helper, table))
 
 
 def paired(helper: str, transactions: object, messages: object | None) -> Any:
@@ -169,11 +169,17 @@ def _enter(frame: Any, helper: str, table: Table) -> nw.DataFrame[Any] | Frame:
     return rows
 
 
+def _names(rows: nw.DataFrame[Any] | Frame) -> list[str]:
+    # Without dtypes, which narwhals finds out from the rows of columns of Python objects.
+    return rows.columns if isinstance(rows, nw.DataFrame) else rows.collect_schema().names()
+
+
 def _refuse_missing(
     rows: nw.DataFrame[Any] | Frame, helper: str, table: Table, names: Iterable[str]
 ) -> None:
-    found = rows.collect_schema().names()
-    if missing := next((name for name in names if name not in set(found)), None):
+    found = _names(rows)
+    here = set(found)
+    if missing := next((name for name in names if name not in here), None):
         raise ValueError(_missing(missing, helper, table, found))
 
 
@@ -227,10 +233,8 @@ def _check(name: str, dtype: nw.dtypes.DType, kind: Kind, helper: str) -> None:
 
 def _nullable(frame: pd.DataFrame, helper: str, read: Mapping[str, Kind]) -> pd.DataFrame:
     """Check columns of pandas, and convert them to the nullable dtypes of our tables."""
-    dtypes = {}
-    for name, dtype in nw.from_native(frame).schema.items():
-        if name not in read:
-            continue
+    dtypes: dict[str, Any] = {}
+    for name, dtype in nw.from_native(frame[list(read)]).schema.items():
         plain = frame[name].dtype == object
         if not plain:
             _check(name, dtype, read[name], helper)
@@ -240,7 +244,8 @@ def _nullable(frame: pd.DataFrame, helper: str, read: Mapping[str, Kind]) -> pd.
             dtypes[name] = "boolean"
         elif plain or (read[name] is TEXT and dtype in (nw.String, nw.Categorical)):
             dtypes[name] = "str"
+    others = {name: dtype for name, dtype in dtypes.items() if frame[name].dtype != dtype}
     try:
-        return frame.astype(dtypes)
+        return frame.assign(**{name: frame[name].astype(others[name]) for name in others})
     except (TypeError, ValueError) as error:
         raise TypeError(f"{helper} cannot read a column of Python objects: {error}") from None
