@@ -119,7 +119,9 @@ def _form(field: pa.Field, given: pa.Schema, text: pa.DataType) -> pa.DataType:
 def _arrow(frame: nw.DataFrame[Any]) -> pa.Table:
     native = frame.to_native()
     if frame.implementation.is_pandas():
-        return pa.Table.from_pandas(native, preserve_index=False).replace_schema_metadata(None)
+        # Most columns are shared and not copied: starting threads would take longer.
+        table = pa.Table.from_pandas(native, preserve_index=False, nthreads=1)
+        return table.replace_schema_metadata(None)
     return frame.to_arrow()
 
 
