@@ -3,6 +3,8 @@
 # make docs    the documentation, build/docs  (make docs-links asks other hosts for the pages
 #              that it links to)
 # make lab     JupyterLab on the notebooks  make bench   how fast and how large
+# make bench-scale   stores of many million transactions and what they take; writes a table for
+#              the documentation (MILLIONS="10 30", and much disk: 0.6 GB a million)
 # make sample  write both samples anew    make soak    an hour of ill services,
 #                                          kills and full disks (MINUTES=60)
 # make baseline  draw the pictures anew that plots are compared with; look at each of them
@@ -33,7 +35,7 @@ VERSION_TESTS := --dist=worksteal --ignore=tests/client/test_size.py tonframes t
 	tests/wire tests/fetch/test_fetch.py \
 	tests/test_addresses.py tests/test_cli.py tests/test_excel.py tests/test_export.py tests/test_frames.py
 
-.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-lowest test-newest check format bench sample baseline columns store-version soak test-random clean
+.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-lowest test-newest check format bench bench-scale sample baseline columns store-version soak test-random clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -84,6 +86,13 @@ bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_addresses.py
 	$(BIN)/python tests/benchmarks/bench_fetch.py
 	$(BIN)/python tests/benchmarks/bench_analysis.py
+	$(BIN)/python tests/benchmarks/bench_store.py
+
+# Without MILLIONS: 10, and as many as half of the free disk takes.
+bench-scale: .venv/.dev
+	mkdir -p build/scale
+	$(BIN)/python tests/benchmarks/bench_scale.py $(MILLIONS) $(SCALE_OPTIONS) --store build/scale/store \
+		--json docs/guide/measured/scale.json --table docs/guide/measured/scale.md
 
 MINUTES ?= 60
 soak: .venv/.dev

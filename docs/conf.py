@@ -28,7 +28,7 @@ extensions = [
     "outputs",
 ]
 root_doc = "index"
-exclude_patterns = ["**/.ipynb_checkpoints"]
+exclude_patterns = ["**/.ipynb_checkpoints", "guide/measured/*.md"]  # those are parts of pages
 templates_path = ["templates"]
 default_role = "literal"
 nitpicky = True

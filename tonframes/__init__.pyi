@@ -56,8 +56,10 @@ from .plots import (
     plot_trace,
 )
 from .samples import sample
+from .scanning import Scan, scan, to_lake
 from .service import serve
 from .store import (
+    compact_store,
     ingest,
     read_accounts,
     read_blocks,
@@ -79,6 +81,7 @@ __all__ = [
     "MissingError",
     "Plan",
     "RequestError",
+    "Scan",
     "StoreError",
     "TonframesError",
     "TonframesWarning",
@@ -87,6 +90,7 @@ __all__ = [
     "check_balances",
     "check_fees",
     "code_name",
+    "compact_store",
     "decode_bodies",
     "describe",
     "exit_code_name",
@@ -127,11 +131,13 @@ __all__ = [
     "read_transactions",
     "result_code_name",
     "sample",
+    "scan",
     "seqno_at",
     "serve",
     "storage_rates",
     "synthetic_blocks",
     "to_friendly",
+    "to_lake",
     "to_raw",
     "to_ton",
     "trace_costs",

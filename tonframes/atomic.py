@@ -1,7 +1,8 @@
-"""Write files completely or not at all."""
+"""Write files completely or not at all, and exchange folders."""
 
 from __future__ import annotations
 
+import ctypes
 import os
 import re
 import secrets
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 #: that begin with `_` or a dot. Many copies are made without names that begin with a dot, so only
 #: older versions wrote these.
 TEMPORARY = re.compile(r"[_.](.+)\.[0-9]+\.[0-9a-f]{8}\.tmp")
+
+#: Of the system: paths are relative to the working directory; both names stay, and change places.
+_AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
 
 
 def temporary(file: Path) -> Path:
@@ -78,6 +82,23 @@ def sync(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def exchange(first: Path, second: Path) -> bool:
+    """Exchange the names of two folders in one step, and return whether the system can do so.
+
+    Linux and macOS can within one file system, but not every file system has it. Python has no
+    function for it.
+    """
+    if os.name != "posix":
+        return False
+    system = ctypes.CDLL(None)
+    here, there = os.fsencode(first), os.fsencode(second)
+    if hasattr(system, "renameat2"):
+        return bool(system.renameat2(_AT_FDCWD, here, _AT_FDCWD, there, _RENAME_EXCHANGE) == 0)
+    if hasattr(system, "renamex_np"):
+        return bool(system.renamex_np(here, there, _RENAME_SWAP) == 0)
+    return False
 
 
 def probe(folder: Path, size: int) -> None:

@@ -270,6 +270,28 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
     upgrade.add_argument("store", type=_path, metavar="DIR", help="a store")
     upgrade.set_defaults(run=_upgrade)
 
+    text = (
+        "Join the files of whole spans of 1,000 and 10,000 masterchain seqnos, which makes reading "
+        "faster. Other processes may read and write meanwhile."
+    )
+    compact = commands.add_parser(
+        "compact", help="Join the small files of a store.", description=text
+    )
+    compact.add_argument("store", type=_path, metavar="DIR", help="a store")
+    compact.add_argument(
+        "--grace",
+        default="1h",
+        metavar="AGE",
+        help="for how long the files that were replaced stay for readers that began before: 10min, "
+        "1h; 0s if there are none (default: %(default)s)",
+    )
+    compact.add_argument(
+        "--by-account",
+        action="store_true",
+        help="write a copy of the transactions as well, sorted by account",
+    )
+    compact.set_defaults(run=_compact)
+
     text = "Verify all bytes of a store, and list the files that are damaged. Nothing is changed."
     verify = commands.add_parser("verify", help=text, description=text)
     verify.add_argument("store", type=_path, metavar="DIR", help="a store")
@@ -471,6 +493,15 @@ def _upgrade(options: argparse.Namespace) -> None:
         print(f"rewrote {inert(str(file))}")
     store = inert(str(options.store))
     print(f"{len(rewritten)} files rewritten; {store} has version {VERSION} of the columns")
+
+
+def _compact(options: argparse.Namespace) -> None:
+    from tonframes.seqnos import spell
+
+    spans = tf.compact_store(options.store, grace=options.grace, by_account=options.by_account)
+    for span in spans:
+        print(f"joined the files of {spell([span])}")
+    print(f"{len(spans)} spans joined; {inert(str(options.store))} has the same rows as before")
 
 
 def _verify(options: argparse.Namespace) -> None:

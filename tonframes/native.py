@@ -1,4 +1,7 @@
-"""Enter the frames that users pass: those of pandas, polars, pyarrow, DuckDB, Dask and PySpark."""
+"""Enter the frames that users pass: those of pandas, polars, pyarrow, DuckDB, Dask and PySpark.
+
+The data sets of pyarrow are frames too. Rows of them are read when they are entered.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,15 @@ from collections import Counter
 from typing import Any
 
 import narwhals as nw
+import pyarrow as pa
 from narwhals.exceptions import DuplicateError
 
 from tonframes.errors import shorten
+
+
+def is_dataset(frame: Any) -> bool:
+    """Return whether something is a `pyarrow.dataset.Dataset`, or has its methods."""
+    return hasattr(frame, "to_table") and isinstance(getattr(frame, "schema", None), pa.Schema)
 
 
 def enter(frame: Any, helper: str, **options: bool) -> Any:
@@ -35,6 +44,8 @@ def enter(frame: Any, helper: str, **options: bool) -> Any:
     Traceback (most recent call last):
     ValueError: fee_summary takes a frame in which each column has its own name: 'lt' comes 2 times
     """
+    if is_dataset(frame):
+        frame = frame.to_table()
     try:
         return nw.from_native(frame, pass_through=True, **options)
     except DuplicateError:

@@ -12,6 +12,7 @@ only, so all of their bytes are hashed when they are opened.
 from __future__ import annotations
 
 import json
+import os
 import re
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ import pyarrow.parquet as pq
 from tonframes.regular import irregular
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
 #: The key of the Parquet metadata with what a file says of itself, as a JSON object.
@@ -34,6 +35,8 @@ _FIRST = b'{"schema"'
 #: What comes before the seals. No such text is within another one: JSON escapes quotes.
 _SEAL, _FOOTER_SEAL = b'"seal": "', b'"footer_seal": "'
 _BLANK = b"0" * 64
+#: What comes before the digest of the rows.
+_DIGEST = b'"digest": "'
 _DIGITS = re.compile(rb'[0-9a-f]{64}(?=")')
 
 #: A Parquet file begins with this. It ends with the length of the footer and this.
@@ -78,19 +81,64 @@ def content(schema: pa.Schema, rows: pa.Table, about: Mapping[str, Any]) -> list
         What the file says of itself; the first member is `schema`.
     """
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
-        writer.write_table(rows)
-        blank = _BLANK.decode()
-        said = json.dumps({**about, "footer_seal": blank, "seal": blank})
-        writer.add_key_value_metadata({KEY: said.encode()})
+    _write(sink, schema, [rows], about)
     whole = memoryview(sink.getvalue())
     head = whole[: len(whole) - _END - int.from_bytes(whole[-_END:][:4], "little")]
     footer = bytearray(whole[len(head) :])
-    _fill(footer, _FOOTER_SEAL, blake2b(footer, digest_size=32).hexdigest().encode())
+    _seal_footer(footer)
     hashed = blake2b(head, digest_size=32)
     hashed.update(footer)
     _fill(footer, _SEAL, hashed.hexdigest().encode())
     return [head, memoryview(footer)]
+
+
+def write(
+    file: Path,
+    schema: pa.Schema,
+    groups: Iterable[pa.Table],
+    about: Mapping[str, Any],
+    digest: Callable[[pq.ParquetFile], str],
+) -> None:
+    """Write a new sealed file, one row group after the other.
+
+    Only one of them is in memory. The bytes depend on the rows of each group, not on their layout
+    in memory.
+
+    Parameters
+    ----------
+    about
+        What the file says of itself; the first member is `schema`. Its `digest` has 64 digits,
+        which are replaced.
+    digest
+        Returns the digest of the rows, which are read from the file.
+    """
+    with pa.OSFile(str(file), "wb") as sink:
+        _write(sink, schema, groups, about)
+    with pa.OSFile(str(file)) as source:
+        footer = bytearray(_footer_of(source))
+        found = digest(pq.ParquetFile(source, page_checksum_verification=True))
+        _fill(footer, _DIGEST, found.encode())
+        _seal_footer(footer)
+        _fill(footer, _SEAL, _hash(source, footer))
+    with file.open("r+b") as target:
+        target.seek(-len(footer), os.SEEK_END)
+        target.write(footer)
+
+
+def _write(
+    sink: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table], about: Mapping[str, Any]
+) -> None:
+    """Write a Parquet file with blanks in the place of its seals."""
+    with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
+        for rows in groups:
+            writer.write_table(rows)
+        blank = _BLANK.decode()
+        said = json.dumps({**about, "footer_seal": blank, "seal": blank})
+        writer.add_key_value_metadata({KEY: said.encode()})
+
+
+def _seal_footer(footer: bytearray) -> None:
+    _fill(footer, _FOOTER_SEAL, blake2b(footer, digest_size=32).hexdigest().encode())
 
 
 @contextmanager

@@ -11,8 +11,10 @@ from tonframes.errors import shorten
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-#: Ranges are cut at the multiples of this number: each part is fetched, stored and read as one.
+#: Ranges are cut at the multiples of this number: each part is fetched and committed as one.
 SPAN = 100
+#: A file has whole spans of one of the wider widths, or a part of one span of the first.
+WIDTHS = (SPAN, 1_000, 10_000)
 
 
 def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
@@ -158,6 +160,32 @@ def intersection(runs: Iterable[range], others: Iterable[range]) -> tuple[range,
     """
     runs = joined(runs)
     return subtract(runs, subtract(runs, others))
+
+
+def span_of(seqno: int, width: int) -> range:
+    """Return the span of a width that a seqno is in; the first seqno is 1.
+
+    Examples
+    --------
+    >>> span_of(1234, 1000), span_of(7, 100)
+    (range(1000, 2000), range(1, 100))
+    """
+    start = seqno // width * width
+    return range(max(start, 1), start + width)
+
+
+def fits(run: range) -> bool:
+    """Return whether a file may have these seqnos: a part of a span, or a whole wider one.
+
+    Examples
+    --------
+    >>> fits(range(120, 130)), fits(range(90, 110)), fits(range(1000, 2000))
+    (True, False, True)
+    """
+    return bool(run) and (
+        run[-1] // SPAN == run[0] // SPAN
+        or any(run == span_of(run.start, width) for width in WIDTHS[1:])
+    )
 
 
 def aligned(run: range) -> Iterator[range]:

@@ -11,9 +11,18 @@ import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 import pytest
-from chains import sample_tables
+from chains import sample_tables, store_of_files
 from pandas.testing import assert_frame_equal
-from parity import ENGINES, assert_same, collected, frame_of, lake, rows_of, stepped
+from parity import (
+    ENGINES,
+    assert_same,
+    collected,
+    frame_of,
+    lake,
+    rows_of,
+    spark_session,
+    stepped,
+)
 from slow import slow
 
 import tonframes as tf
@@ -159,6 +168,85 @@ def test_every_helper_reads_frames_of_the_lake(engine, call, frames):
     # There opcodes are signed, bodies bytes, integers narrow; and nothing of ours is beside them.
     found = collected(engine, CALLS[call](*frames(engine, "lake")))
     assert rows_of(found) == rows_of(collected(engine, CALLS[call](*frames(engine))))
+
+
+# ── through scan, on stores of many files ────────────────────────────────────────────────────────
+
+#: The engines of `scan`, by their names here.
+SCANNED = {
+    "pyarrow": "pyarrow",
+    "polars-lazy": "polars",
+    "duckdb": "duckdb",
+    "dask": "dask",
+    "spark": "spark",
+}
+#: Calls that return all columns of a frame: those of the lake are others.
+WHOLE = ("undo_gas_exchange",)
+
+
+@pytest.fixture(scope="session")
+def places(tmp_path_factory):
+    """Return a store of many files, and the same in the form of the lake."""
+    folder = tmp_path_factory.mktemp("scanned")
+    store = store_of_files(folder / "store")
+    tf.to_lake(store, folder / "lake")
+    return {"store": store, "lake": folder / "lake"}
+
+
+@cache
+def spread(call, store):
+    """Return what a call gives on pandas, of a store."""
+    blocks = tf.read_blocks(store)
+    return collected("pandas", CALLS[call](blocks.transactions, blocks.messages))
+
+
+def scanned_marks(engine, call):
+    if engine == "spark":
+        return [pytest.mark.spark]
+    return [pytest.mark.slow] if engine == "dask" or " of " in call else []
+
+
+@pytest.mark.parametrize(
+    ("engine", "call"),
+    [
+        pytest.param(engine, call, marks=scanned_marks(engine, call))
+        for engine in SCANNED
+        for call in CALLS
+    ],
+)
+def test_every_helper_on_a_store_of_many_files(engine, call, places):
+    if engine == "spark":
+        spark_session()
+    given = [
+        tf.scan(places["store"], name, engine=SCANNED[engine])
+        for name in ("transactions", "messages")
+    ]
+    assert_same(spread(call, places["store"]), collected(engine, CALLS[call](*given)))
+
+
+@pytest.mark.parametrize(
+    ("engine", "call"),
+    [
+        pytest.param(
+            engine,
+            call,
+            marks=[pytest.mark.spark] * (engine == "spark")
+            or [pytest.mark.slow] * (engine != "pyarrow" or " of " in call),
+        )
+        for engine in SCANNED
+        for call in CALLS
+        if call not in WHOLE
+    ],
+)
+def test_every_helper_on_files_of_the_lake(engine, call, places):
+    if engine == "spark":
+        spark_session()
+    given = [
+        tf.scan(places["lake"], name, engine=SCANNED[engine])
+        for name in ("transactions", "messages")
+    ]
+    found = collected(engine, CALLS[call](*given))
+    assert rows_of(found) == rows_of(spread(call, places["store"]))
 
 
 def test_every_helper_is_called():

@@ -416,7 +416,7 @@ def _sealed_anew(file: Path, **about: object) -> None:
     footer = json.loads(pq.read_metadata(file).metadata[b"tonframes"])
     names = [field.name for field in fields(files.Footer)]
     footer = files.Footer(**{name: (footer | about)[name] for name in names})
-    files.write(file, table, pq.read_table(file), footer)
+    files.replace(file, files.content(table, pq.read_table(file), footer))
 
 
 DAMAGES = {

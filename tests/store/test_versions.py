@@ -394,6 +394,6 @@ def test_a_version_that_is_none_is_damage(copy, version):
     said = json.loads(pq.read_metadata(file).metadata[b"tonframes"]) | {"schema": version}
     names = [field.name for field in fields(files.Footer) if field.name in said]
     footer = files.Footer(**{name: said[name] for name in names})
-    files.write(file, schema.BLOCKS, pq.read_table(file), footer)
+    files.replace(file, files.content(schema.BLOCKS, pq.read_table(file), footer))
     with pytest.raises(files.Damaged, match="does not say the version"):
         Store(copy).footer(file)

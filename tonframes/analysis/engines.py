@@ -361,3 +361,33 @@ def left_join(frame: Frame, other: Frame, *, left_on: str, right_on: str) -> Fra
         keys = {"left_on": left_on, "right_on": right_on}
         return lazy(native.join(other.to_native(), how="left", maintain_order="left", **keys))
     return frame.join(other, left_on=left_on, right_on=right_on, how="left")
+
+
+def join_groups(frame: Frame, groups: Frame, keys: Sequence[str]) -> Frame:
+    """Add the columns of groups to their rows, in any order; rows without a group are left out.
+
+    A null of a key is a value, as in `group_by`: joins of most engines match no nulls.
+    """
+    rows: Any = frame.to_native()
+    other: Any = groups.to_native()
+    keys = list(keys)
+    match frame.implementation:
+        case nw.Implementation.DASK:
+            return lazy(rows.merge(other, on=keys))
+        case nw.Implementation.POLARS:
+            return lazy(rows.join(other, on=keys, nulls_equal=True))
+        case nw.Implementation.DUCKDB:
+            return _joined_on_duckdb(rows, other, keys)
+    same = [rows[key].eqNullSafe(other[key]) for key in keys]
+    added = [other[name] for name in other.columns if name not in keys]
+    return lazy(rows.join(other, same).select(*(rows[name] for name in rows.columns), *added))
+
+
+def _joined_on_duckdb(rows: Any, groups: Any, keys: list[str]) -> Frame:
+    def named(side: str, name: str) -> str:
+        return f'{side}."' + name.replace('"', '""') + '"'
+
+    same = (f"{named('a', key)} IS NOT DISTINCT FROM {named('b', key)}" for key in keys)
+    added = [named("b", name) for name in groups.columns if name not in keys]
+    joined = rows.set_alias("a").join(groups.set_alias("b"), " AND ".join(same))
+    return lazy(joined.project(", ".join([*(named("a", name) for name in rows.columns), *added])))

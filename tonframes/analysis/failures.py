@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any, overload
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
-from tonframes.analysis.currency import PRICE, names_of, read_prices, with_price_at
-from tonframes.analysis.expressions import divided, first_match, one_if
+from tonframes.analysis.currency import UNPRICED, names_of, read_prices, with_price_at
+from tonframes.analysis.expressions import one_if
 from tonframes.analysis.grouping import (
     in_time_or_largest_first,
     keys_of,
     refuse_ambiguous,
     take_grouped,
 )
+from tonframes.analysis.outcomes import ACTION, CODE_HASH, NAMED_BY, explained, named
 from tonframes.analysis.phases import is_deposit, is_dust
-from tonframes.network import exit_codes, result_codes
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pandas as pd
 
@@ -62,20 +62,9 @@ FAILURES = (
 #: Columns of `failures` that `failure_summary` can group by.
 OWN = ("phase", "code", "name", "meaning", "bounce")
 
-# Of the contract, which decides between the meanings of an exit code.
-_CODE_HASH = "account_state_code_hash_before"
-
-SKIPPED, COMPUTE, ACTION = "skipped", "compute", "action"
-COMMITTED, IGNORED, DEPOSIT, DUST = "committed", "ignored", "deposit", "dust"
-
-# Phases that are not failures: nothing was called.
-_NO_CALL = (DEPOSIT, DUST)
-# Phases in which the account should keep the value of the message.
-_SETTLED = (COMMITTED, IGNORED, *_NO_CALL)
-
 _AMOUNTS = ("cost", "stuck")
 # Columns that are computed on the way.
-_STEPS = ("listed", "kept", "settled", "called", "calls", "failed")
+_STEPS = ("listed", "kept", "settled", "called", "calls", "failed", "all", "counts")
 
 
 @overload
@@ -154,108 +143,23 @@ def failures(transactions: AnyFrame) -> AnyFrame:
     """
     rows = intake.take(transactions, "failures", TRANSACTIONS, _needs(transactions, "failures"))
     rows = intake.numbered(rows, transactions)
-    rows = engines.by_row(rows, _explained).filter(nw.col("listed"))
+    rows = engines.by_row(rows, explained).filter(nw.col("listed"))
     return intake.give(engines.by_row(rows, _shown), transactions, results.FAILURES.names())
 
 
 def _needs(transactions: object, helper: str) -> list[str]:
     """List the columns to read. The public lake has no has_credit."""
     here = intake.columns_of(transactions, helper, TRANSACTIONS)
-    return [*FAILURES, *(name for name in ("has_credit", _CODE_HASH) if name in here)]
+    return [*FAILURES, *(name for name in ("has_credit", CODE_HASH) if name in here)]
 
 
 def _shown(rows: Frame) -> Frame:
     acted = nw.col("phase") == ACTION
-    return _named(rows).with_columns(
+    return named(rows).with_columns(
         # The node omits an index of 0.
         result_arg=nw.when(acted).then(nw.col("action_result_arg").fill_null(0)),
         no_funds=nw.when(acted).then(nw.col("action_no_funds")),
     )
-
-
-def _explained(rows: Frame) -> Frame:
-    """Add what happened to each transaction, whether it is `listed`, and whether it `failed`."""
-    rows = rows.with_columns(phase=_phase(), bounce=nw.col("bounce").fill_null("none"))
-    phase = nw.col("phase")
-    ran = phase.is_in([COMPUTE, COMMITTED])
-    exit_code = nw.when(ran).then(nw.col("compute_exit_code"))
-    # Without a bounce, total_fees are rent, old debt, gas and fines. The credit pays the last two.
-    debt = nw.col("storage_fees_collected") + nw.col("credit_due_fees_collected").fill_null(0)
-    rows = rows.with_columns(
-        listed=nw.col("aborted").fill_null(value=False) | ~phase.is_null(),
-        code=nw.when(phase == ACTION).then(nw.col("action_result_code")).otherwise(exit_code),
-        cost=nw.col("total_fees") + nw.col("bounce_fwd_fees").fill_null(0),
-        kept=_credit(rows) - (nw.col("total_fees") - debt),
-        settled=(nw.col("bounce") == "ok") | phase.is_in(_SETTLED),
-        called=~phase.is_in(_NO_CALL).fill_null(value=False),
-    )
-    # The account itself may pay for gas. For external messages it always does.
-    nothing = nw.col("settled").fill_null(value=False) | (nw.col("kept") < 0)
-    return rows.with_columns(
-        failed=nw.col("listed") & nw.col("called"),
-        stuck=nw.when(nothing.fill_null(value=False)).then(nw.lit(0)).otherwise(nw.col("kept")),
-    )
-
-
-def _credit(rows: Frame) -> nw.Expr:
-    """Return what the message brought; null if it is unknown.
-
-    External messages and ticks bring nothing: what answers of 2024 show as the credit of external
-    messages is a random number. In a credit phase, a credit of 0 may be omitted. But answers of
-    2023 have no credit phase, although internal messages did bring value.
-    """
-    credit = nw.col("credit")
-    nothing = (nw.col("compute_gas_credit") > 0) | (nw.col("descr") == "tick_tock")
-    if "has_credit" in rows.collect_schema().names():
-        nothing |= credit.is_null() & nw.col("has_credit")
-    return nw.when(nothing.fill_null(value=False)).then(nw.lit(0)).otherwise(credit)
-
-
-def _phase() -> nw.Expr:
-    """Return the name of what happened: the first condition that holds decides."""
-    exit_code = nw.col("compute_exit_code")
-    done = nw.col("action_spec_actions") + nw.col("action_msgs_created")
-    left_out = nw.col("action_success") & (nw.col("action_tot_actions") > done)
-    conditions = {
-        DEPOSIT: is_deposit(),
-        DUST: is_dust(),
-        SKIPPED: nw.col("compute_skipped"),
-        COMPUTE: ~nw.col("compute_success"),
-        ACTION: ~nw.col("action_success"),
-        COMMITTED: nw.col("compute_success") & (exit_code != 0) & (exit_code != 1),
-        IGNORED: (nw.col("action_skipped_actions") > 0) | left_out,
-    }
-    return first_match(*((holds, nw.lit(name)) for name, holds in conditions.items()))
-
-
-def _named(rows: Frame) -> Frame:
-    """Add `name` and `meaning`: each phase has its own table of codes."""
-    phase, code, reason = nw.col("phase"), nw.col("code"), nw.col("skipped_reason")
-    ran, acted = phase.is_in([COMPUTE, COMMITTED]), phase == ACTION
-    skipped, ignored = phase.is_in([SKIPPED, *_NO_CALL]), phase == IGNORED
-    contract = nw.col(_CODE_HASH) if _CODE_HASH in rows.collect_schema().names() else None
-    exit_name = exit_codes.exit_code_names(code, contract)
-    own = ran & (exit_name == exit_codes.CONTRACT_DEFINED_NAME)
-    of_results = {number: row.meaning for number, row in result_codes.RESULT_CODES.items()}
-    return rows.with_columns(
-        first_match(
-            (ran, exit_name),
-            (acted, result_codes.result_code_names(code)),
-            (skipped, reason),
-            (ignored, nw.lit("skipped actions")),
-        ).alias("name"),
-        first_match(
-            (own, nw.lit("Thrown by the contract: see its source code.")),
-            (ran, exit_codes.exit_code_meanings(code, contract)),
-            (acted, _meaning(code, of_results)),
-            (skipped, _meaning(reason, exit_codes.SKIP_REASONS)),
-            (ignored, nw.lit("Messages that could not be sent were left out (mode +2).")),
-        ).alias("meaning"),
-    )
-
-
-def _meaning(key: nw.Expr, meanings: Mapping[Any, str]) -> nw.Expr:
-    return key.replace_strict(meanings, default=None, return_dtype=nw.String)
 
 
 @overload
@@ -348,8 +252,8 @@ def failure_summary(
     """
     messages = intake.paired("failure_summary", transactions, messages)
     keys = keys_of("failure_summary", by)
-    explained = [key for key in keys if key in OWN and key not in TRANSACTIONS.schema.names]
-    refuse_ambiguous("failure_summary", explained, transactions, messages)
+    described = [key for key in keys if key in OWN and key not in TRANSACTIONS.schema.names]
+    refuse_ambiguous("failure_summary", described, transactions, messages)
     if {"phase", "code"} <= set(keys):
         at = max(keys.index("phase"), keys.index("code")) + 1
         keys = list(dict.fromkeys([*keys[:at], "name", "meaning", *keys[at:]]))
@@ -366,21 +270,33 @@ def failure_summary(
     rows = with_price_at(
         rows, money, "now", helper="failure_summary", in_memory=intake.in_memory(transactions)
     )
-    rows = engines.by_row(rows, _explained)
-    kept = others if money is None else [*others, PRICE]
-    rows = engines.by_row(rows, partial(_grouped, others=kept))
-    grouping = [*others, "failed", *(key for key in OWN if key in keys)]
-    groups = sums.add_up(
-        rows,
-        grouping,
-        sums=["calls", "stuck_unknown"],
+    among = others or [sums.ALL]
+    calls = engines.by_row(rows, partial(_calls, others=others))
+    calls = sums.add_up(calls, others, sums=["calls"], rows_as="all")
+    # Failures are few, so they are counted before they are named.
+    failed = engines.by_row(rows, explained).filter(nw.col("failed"))
+    naming = not {"name", "meaning"}.isdisjoint(keys)
+    counting = [key for key in keys if key in OWN and key not in ("name", "meaning")]
+    if naming:
+        here = failed.collect_schema().names()
+        counting += [name for name in NAMED_BY if name in here]
+    counts = sums.add_up(
+        engines.by_row(failed, _with_stuck_known),
+        list(dict.fromkeys([*others, *counting, "account"])),
+        sums=["stuck_unknown"],
         amounts=_AMOUNTS,
         rows_as="failures",
-        accounts=True,
         currency=money,
     )
-    groups = engines.by_group(groups, others, partial(_with_rates, others=others))
-    groups = groups.filter(nw.col("failed") == 1)
+    added = ["failures", "stuck_unknown", *sums.halves_of(_AMOUNTS)]
+    groups = sums.add_up(
+        engines.by_row(counts, named) if naming else counts,
+        [*among, *(key for key in OWN if key in keys)],
+        sums=[*added, *([] if money is None else [UNPRICED, *money.columns])],
+        rows_as="counts",
+        accounts=True,
+    )
+    groups = engines.by_row(engines.join_groups(groups, calls, among), _with_rates)
     groups = sums.whole(
         groups, _AMOUNTS, helper="failure_summary", keys=keys, wide=wide, currency=money
     )
@@ -388,27 +304,18 @@ def failure_summary(
     return intake.give(in_time_or_largest_first(groups, "failures", keys), transactions)
 
 
-def _grouped(rows: Frame, others: Sequence[str]) -> Frame:
-    """Select the columns to group by and to add up; null for transactions that have not failed."""
-    failed = nw.col("failed")
-    own = [name for name in ("account", *OWN) if name not in others]
-    return _named(rows).select(
-        *others,
-        *(nw.when(failed).then(nw.col(name)).alias(name) for name in own),
-        "cost",
-        nw.col("stuck").fill_null(0),
-        one_if(failed & nw.col("stuck").is_null()).alias("stuck_unknown"),
-        one_if(nw.col("called")).alias("calls"),
-        one_if(failed).alias("failed"),
-    )
+def _calls(rows: Frame, others: Sequence[str]) -> Frame:
+    """Select what to group by, and which transactions are calls: all but deposits and dust."""
+    return rows.select(*others, calls=one_if(~(is_deposit() | is_dust())))
 
 
-def _with_rates(groups: Frame, others: Sequence[str]) -> Frame:
+def _with_stuck_known(rows: Frame) -> Frame:
+    stuck = nw.col("stuck")
+    return rows.with_columns(stuck=stuck.fill_null(0), stuck_unknown=one_if(stuck.is_null()))
+
+
+def _with_rates(groups: Frame) -> Frame:
     count, calls = nw.col("failures"), nw.col("calls")
-    all_rows, all_calls = (
-        column.sum().over(*others) if others else column.sum() for column in (count, calls)
-    )
     return groups.with_columns(
-        rate=divided(count, all_rows),
-        call_rate=divided(count, nw.when(all_calls > 0).then(all_calls)),
+        rate=count / nw.col("all"), call_rate=count / nw.when(calls > 0).then(calls)
     )

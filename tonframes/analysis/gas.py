@@ -313,28 +313,32 @@ def gas_outliers(
     figures = (*result.figures[4:], *_STEPS)
     rows, keys = take_grouped("gas_outliers", transactions, messages, needs, by, figures=figures)
     grouping = keys or [sums.ALL]
-    shown = result.names(keys)
-
-    def calls(rows: Frame) -> Frame:
-        kept = dict.fromkeys([*result.figures[:4], *keys])
-        return with_gas(rows).select(*kept, "gas", nw.lit(0).alias(sums.ALL), calls=nw.lit(1))
-
-    def far(rows: Frame) -> Frame:
-        rows = _ranked(rows, grouping).with_columns(calls=nw.col("of"))
-        half = nw.when(nw.col("up_to") * 2 >= nw.col("of")).then(nw.col("gas"))
-        rows = rows.with_columns(gas_median=half).with_columns(
-            gas_median=nw.col("gas_median").min().over(grouping)
-        )
-        beyond = nw.col("gas") > nw.col("gas_median") * float(factor)
-        return rows.filter((nw.col("calls") >= min_calls) & beyond)
-
-    def compared(rows: Frame) -> Frame:
-        rows = rows.with_columns(gas_used=nw.col("gas"))
-        return rows.with_columns(ratio=ratio(rows, "gas_used", "gas_median")).select(shown)
-
-    rows = engines.by_row(rows, calls).filter(~nw.col("gas").is_null())
+    rows = engines.by_row(rows, functools.partial(_calls, kept=[*result.figures[:4], *keys]))
+    rows = rows.filter(~nw.col("gas").is_null())
     if _CODE in keys:
         rows = rows.filter(~nw.col(_CODE).is_null())
-    rows = engines.integers(engines.by_group(rows, grouping, far), "calls", "gas_median")
-    rows = engines.by_row(rows, compared)
+    # The median follows from how often each amount of gas occurs. That is far fewer rows.
+    counts = sums.add_up(rows, [*grouping, "gas"], rows_as="calls")
+    counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
+    groups = engines.by_row(counts, _halved).group_by(grouping, drop_null_keys=False)
+    usual = groups.agg(nw.col("gas_median").min(), calls=nw.col("of").max())
+    usual = engines.integers(usual, "gas_median", "calls").filter(nw.col("calls") >= min_calls)
+    rows = engines.join_groups(rows, usual, grouping)
+    rows = rows.filter(nw.col("gas") > nw.col("gas_median") * float(factor))
+    rows = engines.by_row(rows, functools.partial(_compared, columns=result.names(keys)))
     return intake.give(engines.largest_first(rows, "ratio", ["hash"]), transactions)
+
+
+def _calls(rows: Frame, kept: Sequence[str]) -> Frame:
+    return with_gas(rows).select(*dict.fromkeys(kept), "gas", nw.lit(0).alias(sums.ALL))
+
+
+def _halved(counts: Frame) -> Frame:
+    """Add the gas that at least half of the calls do not exceed; its minimum is the median."""
+    half = nw.when(nw.col("up_to") * 2 >= nw.col("of")).then(nw.col("gas"))
+    return counts.with_columns(gas_median=half)
+
+
+def _compared(rows: Frame, columns: Sequence[str]) -> Frame:
+    rows = rows.with_columns(gas_used=nw.col("gas"))
+    return rows.with_columns(ratio=ratio(rows, "gas_used", "gas_median")).select(columns)

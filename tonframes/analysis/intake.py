@@ -13,7 +13,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines
 from tonframes.errors import did_you_mean
-from tonframes.native import enter
+from tonframes.native import enter, is_dataset
 from tonframes.tableset import TableSet
 from tonframes.wire import schema
 from tonframes.wire.kinds import BOOL, DIGITS, INT, OPCODE, SHARD, TEXT
@@ -59,9 +59,12 @@ def take(
     ValueError
         A column is missing.
     """
-    rows, needs = _enter(frame, helper, table), list(dict.fromkeys(needs))
+    given, needs = _chosen(frame, table), list(dict.fromkeys(needs))
     names = list(dict.fromkeys([*needs, *also]))
+    rows = _enter(given, helper, table)
     _refuse_missing(rows, helper, table, names)
+    if is_dataset(given):
+        rows = nw.from_native(given.to_table(columns=names), eager_only=True)
     return engines.lazy(_typed(rows.select(names), helper, table, needs).to_native())
 
 
@@ -69,8 +72,11 @@ def take_whole(
     frame: object, helper: str, table: Table, needs: Iterable[str]
 ) -> nw.DataFrame[Any] | Frame:
     """Return a frame with all its columns, for `engines.replace`: those of `needs` are checked."""
-    rows, needs = _enter(frame, helper, table), list(dict.fromkeys(needs))
+    given, needs = _chosen(frame, table), list(dict.fromkeys(needs))
+    rows = _enter(given, helper, table)
     _refuse_missing(rows, helper, table, needs)
+    if is_dataset(given):
+        rows = nw.from_native(given.to_table(), eager_only=True)
     return _typed(rows, helper, table, needs)
 
 
@@ -137,7 +143,7 @@ def same_engine(helper: str, **given: object) -> None:
     frames: list[Any] = [
         getattr(each, name) if _has_tables(each) else each for name, each in given.items()
     ]
-    names = [nw.from_native(frame).implementation.value for frame in frames]
+    names = [nw.from_native(_native(frame)).implementation.value for frame in frames]
     if len(set(names)) > 1:
         raise TypeError(f"{helper} takes frames of one engine, not of {' and '.join(names)}")
 
@@ -145,8 +151,10 @@ def same_engine(helper: str, **given: object) -> None:
 def _native(given: Any) -> Any:
     """Return a frame whose kind, and whose index, the result has."""
     if _has_tables(given):
-        return given.transactions
-    return getattr(given, schema.ACCOUNTS.name) if isinstance(given, TableSet) else given
+        given = given.transactions
+    if isinstance(given, TableSet):
+        given = getattr(given, schema.ACCOUNTS.name)
+    return given.schema.empty_table() if is_dataset(given) else given
 
 
 def _has_tables(given: object) -> bool:
@@ -156,10 +164,16 @@ def _has_tables(given: object) -> bool:
     return all(inspect.getattr_static(given, name, absent) is not absent for name in names)
 
 
+def _chosen(frame: Any, table: Table) -> Any:
+    """Return the frame of a table, if an object with a frame for each table is given."""
+    return getattr(frame, table.name, frame) if _has_tables(frame) else frame
+
+
 def _enter(frame: Any, helper: str, table: Table) -> nw.DataFrame[Any] | Frame:
-    if _has_tables(frame):
-        frame = getattr(frame, table.name, frame)
-    rows = enter(frame, helper)
+    given = _chosen(frame, table)
+    if is_dataset(given):
+        given = given.schema.empty_table()  # its columns; `take` reads those that it needs
+    rows = enter(given, helper)
     if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
         hint = ": pass two frames, or a Blocks in place of both" if frame is None else ""
         raise TypeError(

@@ -142,17 +142,15 @@ def trace_costs(
     )
     sent = ends.filter(nw.col("direction") == "out")
     come = ends.filter((nw.col("direction") == "in") & ~nw.col("source").is_null())
-    links = _links(come, sent)
-    parts = (
-        starts,
-        _sent(sent),
-        sums.add_up(links, ["trace_id"], rows_as="linked"),
-        depths(links),
-        _excesses(come, starts),
-    )
     traces = _transactions(rows)
-    for part in parts:
+    for part in (starts, _sent(sent), depths(_links(come, sent))):
         traces = traces.join(part, on="trace_id", how="left")
+    traces = traces.join(
+        _excesses(come),
+        left_on=["trace_id", "started_by"],
+        right_on=["trace_id", "destination"],
+        how="left",
+    )
     traces = engines.by_row(traces, _completed)
     traces = sums.whole(traces, _AMOUNTS, helper="trace_costs", keys=["trace_id"], wide=wide)
     traces = traces.select(results.TRACE_COSTS.names())
@@ -212,14 +210,14 @@ def _of_sent(messages: Frame) -> Frame:
     )
 
 
-def _excesses(come: Frame, starts: Frame) -> Frame:
-    """Add up the excesses that came back to the account of the first transaction."""
+def _excesses(come: Frame) -> Frame:
+    """Add up the excesses that came to each account of a trace."""
     signed = EXCESSES - 2**32  # as in the public lake
     excesses = come.filter(nw.col("opcode").is_in([EXCESSES, signed]))
     excesses = excesses.select("trace_id", "destination", excesses="value")
-    excesses = excesses.join(starts, on="trace_id")
-    excesses = excesses.filter(nw.col("destination") == nw.col("started_by"))
-    return sums.add_up(excesses, ["trace_id"], amounts=["excesses"], rows_as="excesses_count")
+    return sums.add_up(
+        excesses, ["trace_id", "destination"], amounts=["excesses"], rows_as="excesses_count"
+    )
 
 
 def _completed(traces: Frame) -> Frame:

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 def depths(links: Frame) -> Frame:
-    """Count the transactions of the longest chain of each trace.
+    """Count the links of each trace, and the transactions of its longest chain.
 
     No fixed number of joins is enough for every trace, and each join doubles the plan of a lazy
-    engine. So DuckDB runs a recursive query, and all other engines pass the rows to Python.
+    engine. So DuckDB runs a recursive query, and all other engines pass the rows to Python: polars
+    all of them, Spark and Dask those of one partition at a time.
 
     Parameters
     ----------
@@ -30,7 +31,7 @@ def depths(links: Frame) -> Frame:
 
     Returns
     -------
-    One row per trace that has links: trace_id and depth.
+    One row per trace that has links: trace_id, depth and linked, the number of links.
     """
     native: Any = links.to_native()
     match links.implementation:
@@ -39,22 +40,30 @@ def depths(links: Frame) -> Frame:
         case nw.Implementation.DASK:
             return engines.by_partition(native.shuffle(on="trace_id"), _on_pandas)
         case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
-            columns = "trace_id string, depth bigint"
+            columns = "trace_id string, depth bigint, linked bigint"
             return engines.lazy(native.repartition("trace_id").mapInArrow(_on_spark, columns))
     return _on_polars(native)
 
 
+_COUNTS = [("depth", pa.int64()), ("linked", pa.int64())]
+
+# A recursion holds its rows in memory, so these are numbers, and not hashes. A link has a level for
+# each way that leads to it: more than one if a transaction is in the frame more than once.
 _RECURSION = """
 WITH RECURSIVE
-links AS MATERIALIZED (FROM edges),
+numbered AS MATERIALIZED (SELECT *, row_number() OVER () AS link FROM edges),
+pairs AS MATERIALIZED (
+    SELECT numbered.link, before.link AS previous
+    FROM numbered LEFT JOIN numbered AS before ON numbered.parent = before.tx_hash
+),
 levels AS (
-    SELECT links.trace_id, links.tx_hash, 2 AS depth
-    FROM links ANTI JOIN links AS others ON links.parent = others.tx_hash
+    SELECT link, 2 AS depth FROM pairs WHERE previous IS NULL
     UNION ALL
-    SELECT links.trace_id, links.tx_hash, depth + 1
-    FROM levels JOIN links ON links.parent = levels.tx_hash
-)
-SELECT trace_id, max(depth)::BIGINT AS depth FROM levels GROUP BY trace_id
+    SELECT pairs.link, depth + 1 FROM levels JOIN pairs ON pairs.previous = levels.link
+),
+deepest AS (SELECT link, max(depth) AS depth FROM levels GROUP BY link)
+SELECT trace_id, max(depth)::BIGINT AS depth, count(*) AS linked
+FROM numbered LEFT JOIN deepest USING (link) GROUP BY trace_id
 """
 
 
@@ -62,9 +71,18 @@ def _on_polars(links: Any) -> Frame:
     import polars as pl  # noqa: PLC0415 - installed if the frame is one of it
 
     def work(frame: Any) -> Any:
-        return pl.from_pandas(_on_pandas(frame.to_pandas()), schema_overrides=shape)
+        once = frame.select("tx_hash").unique("tx_hash", keep="first", maintain_order=True)
+        places = once.with_row_index("place")
+        first = frame.unique("tx_hash", keep="first", maintain_order=True)
+        ahead = first.select("parent").join(
+            places, left_on="parent", right_on="tx_hash", how="left", maintain_order="left"
+        )
+        depth = _lengths(ahead["place"].cast(pl.Int64).fill_null(-1).to_numpy(writable=True))
+        deepest = first.select("trace_id", depth=pl.Series(depth)).group_by("trace_id").max()
+        linked = frame.group_by("trace_id").agg(linked=pl.len().cast(pl.Int64))
+        return deepest.join(linked, on="trace_id")
 
-    shape = {"trace_id": pl.String, "depth": pl.Int64}
+    shape = {"trace_id": pl.String, "depth": pl.Int64, "linked": pl.Int64}
     return engines.on_polars(links, work, shape)
 
 
@@ -77,16 +95,29 @@ def _on_spark(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _on_pandas(links: pd.DataFrame) -> pd.DataFrame:
     hashes = pd.Index(links["tx_hash"])
-    links, hashes = links[~hashes.duplicated()], hashes.unique()
-    # For each row: the row of an ancestor, or -1 if there is none, and the number of links to it.
-    # Each pass replaces the ancestor by its own ancestor, so the distance doubles: 1, 2, 4, 8, …
-    ahead, jumped = hashes.get_indexer(pd.Index(links["parent"])), np.ones(len(links), "int64")
+    first, hashes = links[~hashes.duplicated()], hashes.unique()
+    ahead = hashes.get_indexer(pd.Index(first["parent"]))
+    depth = pd.Series(_lengths(ahead), index=first.index, dtype="Int64")
+    deepest = depth.groupby(first["trace_id"]).max().rename("depth")
+    linked = links.groupby("trace_id").size().rename("linked").astype("Int64")
+    return pd.concat([deepest, linked], axis="columns").reset_index()
+
+
+def _lengths(ahead: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Count the transactions of the chain that ends with each link.
+
+    Parameters
+    ----------
+    ahead
+        For each link: the place of the link of its sender, or -1 if there is none. It is changed.
+    """
+    # `ahead` becomes the place of an ancestor, and `jumped` the number of links to it. Each pass
+    # replaces the ancestor by its own ancestor, so the distance doubles: 1, 2, 4, 8, …
+    jumped = np.ones(len(ahead), "int64")
     going = np.flatnonzero(ahead >= 0)
     while len(going):
         at = ahead[going]
         jumped[going] += jumped[at]
         ahead[going] = ahead[at]
         going = going[ahead[going] >= 0]
-    depth = pd.Series(jumped + 1, index=links.index, dtype="Int64")
-    longest = depth.groupby(links["trace_id"]).max()
-    return longest.rename("depth").reset_index()
+    return jumped + 1

@@ -151,10 +151,32 @@ def plan_blocks(
         missing = wanted if target is None else target.gaps(wanted)
         density = measure(online, missing) if missing and online else UNMEASURED
         limit = MOST_ROWS if online is None else online.page_limit.rows
-    network = int(target is not None and bool(missing))
-    count, by_windows, transactions = _count(missing), None, None
+    return _planned(wanted, missing, density, limit, None if target is None else target.path)
+
+
+def expect(seqnos: range, density: Density) -> Plan:
+    """Return the plan of masterchain blocks of which no service is asked, and none is held.
+
+    Examples
+    --------
+    >>> plan = expect(range(49_000_000, 49_034_000), Density(2.0, 43.5, shown=True))
+    >>> plan.transactions, plan.requests
+    (1479000, 1592)
+    """
+    return _planned((seqnos,), (seqnos,), density, MOST_ROWS, None)
+
+
+def _planned(
+    wanted: tuple[range, ...],
+    missing: tuple[range, ...],
+    density: Density,
+    limit: int,
+    store: Path | None,
+) -> Plan:
+    network = int(store is not None and bool(missing))
+    by_windows, transactions = None, None
     if density.blocks is not None and density.transactions is not None:
-        transactions = round(density.transactions * count)
+        transactions = round(density.transactions * _count(missing))
         by_windows = network + sum(_by_windows(density, run, limit) for run in missing)
     return Plan(
         wanted=wanted,
@@ -163,7 +185,7 @@ def plan_blocks(
         transactions=transactions,
         requests_by_windows=by_windows,
         requests_by_block=network + sum(_by_block(density, run, limit) for run in missing),
-        store=None if target is None else target.path,
+        store=store,
     )
 
 

@@ -37,7 +37,7 @@ A service whose answers all agree can still lie. These proofs do not notice
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import pyarrow as pa
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
 
     from tonframes.wire.pages import Page
+    from tonframes.wire.transactions import Outline
 
 MASTERCHAIN, BASECHAIN = -1, 0
 
@@ -360,7 +361,7 @@ def committing(gap: Gap, blocks: pa.Table) -> range:
     return range(min(seqnos), max(seqnos) + 1) if seqnos else gap.seqnos
 
 
-def lack(transaction: Any) -> str:
+def lack(transaction: Outline) -> str:
     """Return what of a transaction did not come with it, or came twice; "" if nothing did.
 
     An ordinary transaction has an in-message. It has `msgs_created` out-messages if its action
@@ -372,13 +373,11 @@ def lack(transaction: Any) -> str:
     transaction
         A row of an answer.
     """
-    about = transaction.description
-    if about.type == "ord" and transaction.in_msg is None:
+    if transaction.descr == "ord" and not transaction.has_in_msg:
         return f"transaction {transaction.hash} is ordinary and has no in-message"
-    action, bounce = about.action, about.bounce
-    told = action.msgs_created or 0 if action is not None and action.success else 0
-    told += bounce is not None and bounce.type == "ok"
-    came = len(transaction.out_msgs or ())
+    told = transaction.action_msgs_created or 0 if transaction.action_success else 0
+    told += transaction.bounce == "ok"
+    came = transaction.out_msgs or 0
     if came != told:
         return f"transaction {transaction.hash} has {told} out-messages, and {came} came"
     return ""

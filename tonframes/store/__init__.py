@@ -11,13 +11,16 @@
       account_transactions/20261121T094500.123456Z-….parquet   transactions of accounts
       account_messages/…  histories/…                     their messages, and the spans they cover
       ingested/…                                          rows that are not proven; see `ingested`
+      by_account/…                                        copies of compacted transactions, sorted
+      merging/…                                           merged files until they have their places
       damaged/…                                           files that were set aside
       .lock                                               locked while something is written
 
 A transaction may be in `transactions` and in `account_transactions`, in each of them once.
 
-There is no manifest: names and footers are the truth. Files of one folder never overlap and never
-cross a multiple of `SPAN`, so a folder is one data set without doubled rows. If a copy of another
+There is no manifest: names and footers are the truth. Files of one folder never overlap, so a
+folder is one data set without doubled rows. A file has a part of one span of 100 seqnos, or a whole
+span of 1,000 or 10,000 that `compact_store` has made. If a copy of another
 store makes them overlap, equal rows are read once and the next writer sets the doubled files
 aside; different rows are refused. A file is written under a name that data sets ignore, flushed to
 the disk and renamed. The transactions file of a
@@ -44,17 +47,20 @@ The modules, from what users call down to bytes::
     views         Blocks and Accounts that read a store when they are asked for
     upgrade       files of older versions are rewritten
     verify        all bytes of a store are verified
+    compaction    the files of whole spans of masterchain seqnos become one
     ingest        JSON that somebody saved becomes rows that are not proven
     unproven      views of ingested rows together with rows that are held
     written       folders that `Blocks.write` has written, read again
     ingested      the folder of ingested rows
     store         accounts and histories are committed, damaged files leave
     ranges        ranges of masterchain seqnos are committed, merged, and put in order
+    places        merged files take the places of the smaller ones
     writer        writing: the lock, network.json, single files, what is left over
     histories     transactions of accounts: which spans are held, and their rows
     reader        the rows of seqnos and snapshots that are held
     damage        files that are no longer what was written: found, and set aside
     merging       small files of histories are merged
+    sorting       rows of a file sorted by account
     overlaps      rows that two files have are read once, or refused
     listing       which files there are, and which seqnos are held
     lost          files of transactions that are gone are noticed
@@ -68,6 +74,7 @@ The modules, from what users call down to bytes::
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract
+from tonframes.store.compaction import compact_store
 from tonframes.store.digest import digest, within
 from tonframes.store.histories import held_spans, read_history, transactions_in
 from tonframes.store.history_views import held_transactions, read_transactions
@@ -94,6 +101,7 @@ __all__ = [
     "Unit",
     "aligned",
     "blocks_of",
+    "compact_store",
     "digest",
     "gaps_of",
     "held_spans",

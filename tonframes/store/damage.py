@@ -80,10 +80,10 @@ def check_whole(files: Sequence[HeldFile]) -> None:
         raise fault
 
 
-def is_old(file: Path) -> bool:
+def is_old(file: Path, seconds: float) -> bool:
     """Return whether a file has been in its folder for long, whatever its own times say."""
     status = file.stat()
-    return time.time() - max(status.st_mtime, status.st_ctime) > ORPHANED
+    return time.time() - max(status.st_mtime, status.st_ctime) >= seconds
 
 
 def set_aside(store: Path, files: Iterable[Path]) -> dict[Path, Path]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
@@ -9,18 +10,25 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tonframes import sealed
-from tonframes.atomic import replacing_all
+from tonframes.atomic import replacing_all, sync, temporary
 from tonframes.errors import StoreError, shorten
 from tonframes.sealed import Opened, SealError
+from tonframes.seqnos import meeting
+from tonframes.store.digest import digest_of_file
 from tonframes.wire import schema, versions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
+    import pyarrow.parquet as pq
+
     from tonframes.wire.record import Table
 
+#: Tables by ranges of seqnos, in the order in which they are written. A range is held once the
+#: last one has its file.
+RANGED = ("messages", "blocks", "transactions")
 #: The folders of one commit of histories, in the order in which they are written. A transaction
 #: may be in `transactions` too, and in each of the two folders only once.
 HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
@@ -30,13 +38,15 @@ SNAPSHOT_FOLDERS = ("metadata", "address_book", "accounts")
 OF_ACCOUNTS = ("metadata", "accounts")
 #: The folder of damaged files.
 ASIDE = "damaged"
+#: The folder of copies of compacted transactions, sorted by account.
+BY_ACCOUNT = "by_account"
 #: All folders with tables.
-FOLDERS = (*schema.TABLES, *HISTORY_FOLDERS)
+FOLDERS = (*schema.TABLES, *HISTORY_FOLDERS, BY_ACCOUNT)
 
 
 def table_of(folder: str) -> Table:
     """Return the table whose rows are in the files of a folder."""
-    name = folder.removeprefix("account_")
+    name = "transactions" if folder == BY_ACCOUNT else folder.removeprefix("account_")
     return schema.HISTORIES if name == schema.HISTORIES.name else schema.TABLES[name]
 
 
@@ -96,9 +106,9 @@ class HeldFile:
     network: str | None
     run: range | None
 
-    def beside(self, folder: str) -> HeldFile:
-        """Return the file of another folder that was written together with this one."""
-        path = self.path.parent.parent / folder / self.path.name
+    def beside(self, folder: str, store: Path | None = None) -> HeldFile:
+        """Return the file of the same name in another folder, of the store if it is given."""
+        path = (store or self.path.parent.parent) / folder / self.path.name
         return HeldFile(path, table_of(folder), self.network, self.run)
 
     def read(self, columns: Sequence[str]) -> pa.Table:
@@ -108,9 +118,29 @@ class HeldFile:
             needed = versions.needed(self.table, footer.schema, columns)
             rows = opened.parquet().read(needed)
         self._check_columns(rows.schema, needed)
-        if len(rows) != footer.rows:
-            raise Damaged(self.path, f"has {len(rows)} rows of {footer.rows}")
+        self._check_count(len(rows), footer)
         return versions.upgrade(self.table, rows, footer.schema, columns)
+
+    def groups(
+        self, columns: Sequence[str], seqnos: Sequence[range] | None = None
+    ) -> Iterator[pa.Table]:
+        """Read columns as `read` does, one row group after the other.
+
+        Parameters
+        ----------
+        seqnos
+            Joined ranges: row groups without any of these masterchain seqnos are not read. None
+            reads all of them.
+        """
+        with reading(self.path), sealed.opened(self.path) as opened:
+            footer = self._checked(opened)
+            parquet = opened.parquet()
+            self._check_count(parquet.metadata.num_rows, footer)
+            needed = versions.needed(self.table, footer.schema, columns)
+            for group in _groups_of(parquet, seqnos):
+                rows = parquet.read_row_group(group, needed)
+                self._check_columns(rows.schema, needed)
+                yield versions.upgrade(self.table, rows, footer.schema, columns)
 
     def footer(self) -> Footer:
         """Read what the file says of itself."""
@@ -148,8 +178,7 @@ class HeldFile:
             columns = versions.columns_of(self.table, footer.schema)
             self._check_columns(parquet.schema_arrow, [column.name for column in columns])
             rows = parquet.metadata.num_rows
-        if rows != footer.rows:
-            raise Damaged(self.path, f"has {rows} rows of {footer.rows}")
+        self._check_count(rows, footer)
         return footer
 
     def _checked(self, opened: Opened) -> Footer:
@@ -176,6 +205,10 @@ class HeldFile:
         if self.run is not None and (footer.start, footer.stop) != (self.run.start, self.run.stop):
             raise self._misnamed(footer)
         return footer
+
+    def _check_count(self, rows: int, footer: Footer) -> None:
+        if rows != footer.rows:
+            raise Damaged(self.path, f"has {rows} rows of {footer.rows}")
 
     def _misnamed(self, footer: Footer) -> Damaged:
         if footer.start is None or footer.stop is None:
@@ -205,9 +238,33 @@ def refuse_newer(path: Path, version: int) -> None:
         )
 
 
-def write(file: Path, table: Table, rows: pa.Table, footer: Footer) -> None:
-    """Write rows whole or not at all, sealed."""
-    replace(file, content(table, rows, footer))
+def _groups_of(parquet: pq.ParquetFile, seqnos: Sequence[range] | None) -> Iterator[int]:
+    """List the row groups that may have rows of some masterchain seqnos, by their statistics."""
+    if seqnos is None:
+        yield from range(parquet.num_row_groups)
+        return
+    place = parquet.schema_arrow.get_field_index("mc_block_seqno")
+    for group in range(parquet.num_row_groups):
+        found = parquet.metadata.row_group(group).column(place).statistics
+        known = found is not None and found.has_min_max
+        if not known or meeting(range(found.min, found.max + 1), seqnos):
+            yield group
+
+
+def write_groups(file: Path, table: Table, groups: Iterable[pa.Table], footer: Footer) -> None:
+    """Write rows whole or not at all, sealed, with one row group in memory at a time.
+
+    The digest in the footer is replaced by that of the rows.
+    """
+    made = temporary(file)
+    try:
+        sealed.write(made, table.schema, groups, asdict(footer), digest_of_file)
+        with made.open("rb") as source:
+            os.fsync(source.fileno())
+        made.replace(file)
+        sync(file.parent)
+    finally:
+        made.unlink(missing_ok=True)
 
 
 def content(table: Table, rows: pa.Table, footer: Footer) -> Sequence[memoryview]:

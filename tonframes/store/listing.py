@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tonframes.errors import MissingError, StoreError, shorten
-from tonframes.seqnos import SPAN, joined, meeting, spell, subtract
-from tonframes.store.files import FOLDERS, Damaged, HeldFile, is_table_file, table_of
+from tonframes.seqnos import fits, joined, meeting, spell, subtract
+from tonframes.store.files import FOLDERS, RANGED, Damaged, HeldFile, is_table_file, table_of
 from tonframes.store.folders import check_folders
 from tonframes.store.identity import read_info
 from tonframes.store.lost import files_without, gone, still_seen
@@ -127,14 +127,14 @@ class Listing:
         held = {part: committed[run] for part, run in parts.items()}
         if name == "transactions":
             return held
-        folders = (name, f"{MERGING}/{name}")
+        folders = (f"{MERGING}/{name}", name)
         there = {file.name: file for f in folders for file, _ in self._listed(f, _RANGE)}
         return {part: there[file.name] for part, file in held.items() if file.name in there}
 
     def _committed(self) -> dict[range, Path]:
         """List the files of transactions by range, in order.
 
-        While small files are merged, the merged one counts instead of them.
+        A merged file counts instead of the smaller ones, whose place it has not taken yet.
         """
         for _ in range(LISTINGS):
             changed = self._changed("transactions")
@@ -143,12 +143,11 @@ class Listing:
                 break  # no other process has changed the folder meanwhile
         if not merged:
             return found
-        single = {
-            run: file
-            for run, file in found.items()
-            if run in merged or not any(run[0] in whole and run[-1] in whole for whole in merged)
+        wide = widest(merged)
+        every = {run: file for run, file in merged.items() if run in wide} | {
+            run: file for run, file in found.items() if run in wide or not is_inside(run, wide)
         }
-        return dict(sorted((single | merged).items(), key=lambda item: item[0].start))
+        return dict(sorted(every.items(), key=lambda item: item[0].start))
 
     def _check_overlaps(self, committed: Mapping[range, Path]) -> None:
         """Raise `StoreError` unless files that overlap have equal rows."""
@@ -166,7 +165,7 @@ class Listing:
         found = {}
         for file, match in self._listed(name, _RANGE):
             run = range(int(match[1]), int(match[2]))
-            if not run or run.start // SPAN != (run.stop - 1) // SPAN:
+            if not fits(run):
                 raise _misnamed(file)
             found[run] = file
         return found
@@ -230,9 +229,23 @@ class Listing:
         return self._held_file(self.path / folder / name, self.network)
 
     def all_files(self) -> list[HeldFile]:
-        """List every file of the store: tables by ranges first, then snapshots."""
-        network = self.network
-        return [self._held_file(file, network) for name in FOLDERS for file in self._files_in(name)]
+        """List every file of the store: tables by ranges first, then snapshots.
+
+        Of files with the same rows it lists those that are read, not those that stay for a while.
+        """
+        network, names = self.network, list(FOLDERS)
+        merged = widest(self._ranges(f"{MERGING}/{RANGED[-1]}"))
+        if merged:
+            names = [*(f"{MERGING}/{name}" for name in RANGED), *FOLDERS]
+        found = {
+            (file.parent.name, file.name): file for name in names for file in self._files_in(name)
+        }
+        files = [self._held_file(file, network) for file in found.values()]
+        return [
+            file
+            for file in files
+            if file.run is None or file.run in merged or not is_inside(file.run, merged)
+        ]
 
     def _files_in(self, name: str) -> list[Path]:
         """List the files of a folder."""
@@ -256,6 +269,20 @@ class Listing:
             if match is None:
                 raise _misnamed(folder / file)
             yield folder / file, match
+
+
+def is_inside(run: range, others: Sequence[range]) -> bool:
+    """Return whether one of ranges that do not overlap has all seqnos of a range."""
+    return any(run[0] in other and run[-1] in other for other in meeting(run, others))
+
+
+def widest(runs: Iterable[range]) -> tuple[range, ...]:
+    """List those ranges that are in no other one, in order; they overlap in no other way."""
+    widest: list[range] = []
+    for run in sorted(runs, key=lambda run: (run.start, -run.stop)):
+        if not widest or run[-1] not in widest[-1]:
+            widest.append(run)
+    return tuple(widest)
 
 
 def _checked_path(path: str | PathLike[str]) -> Path:

@@ -23,8 +23,8 @@ _UNSUPPORTED = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Hold the lock of a folder, which must exist.
+def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
+    """Hold a lock of a folder, which must exist.
 
     Without locks two processes could commit overlapping ranges, and each could remove what the
     other is writing. So a file system without locks, as some network file systems are, is refused
@@ -35,8 +35,8 @@ def locked(folder: Path) -> Iterator[None]:
     StoreError
         Another process holds the lock (the message names it), or the folder cannot be locked.
     """
-    file = folder / ".lock"
-    holder = folder / ".lock.pid"
+    file = folder / name
+    holder = folder / f"{name}.pid"
     if file.is_symlink():
         raise StoreError(f"{file} is a symbolic link, which a lock must not follow", path=file)
     lock = FileLock(file, timeout=LOCK_TIMEOUT)

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from tonframes.atomic import sync
-from tonframes.seqnos import SPAN, aligned, meeting, subtract
+from tonframes.seqnos import SPAN, aligned, meeting
 from tonframes.store import damage
 from tonframes.store.digest import within
-from tonframes.store.files import HISTORY_FOLDERS, Damaged, HeldFile, range_name
+from tonframes.store.files import HISTORY_FOLDERS, RANGED, Damaged, HeldFile, range_name
 from tonframes.store.listing import MERGING
 from tonframes.store.overlaps import disjoint
-from tonframes.store.writer import Writer
+from tonframes.store.places import PlaceWriter
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-#: Tables by ranges of seqnos, in the order in which they are written. A range is held once the
-#: last one has its file.
-RANGED = ("messages", "blocks", "transactions")
+    from tonframes.store.files import Footer
 
 #: Files are merged up to this many transactions, to limit the memory.
 LARGEST = 20_000
@@ -37,7 +34,12 @@ def written_with(file: HeldFile) -> Iterable[str]:
     return reversed(HISTORY_FOLDERS) if folder in HISTORY_FOLDERS else [folder]
 
 
-class RangeWriter(Writer):
+def proof_of(footers: Iterable[Footer]) -> str:
+    """Return how the rows of several files were proven, as the proof of one with all of them."""
+    return "; ".join(dict.fromkeys(footer.proof for footer in footers if footer.proof))
+
+
+class RangeWriter(PlaceWriter):
     """The tables of masterchain blocks, which have the same ranges."""
 
     def write_blocks(
@@ -84,14 +86,35 @@ class RangeWriter(Writer):
     def merge(self, seqnos: range) -> None:
         """Merge adjacent small files of the masterchain blocks around these.
 
-        The merged files are written into a folder of their own. Then the small ones are removed,
-        and the merged ones are moved to their places. So a folder never has a row twice. A process
-        that is killed in between leaves the merged files, which are read instead of the small
-        ones, and which the next writer moves to their places.
+        They take the places of the small ones at once; see `places`.
         """
         with self._writing():
             for group in self._groups(seqnos):
                 self._merge(group)
+
+    def replace_range(self, run: range, files: Sequence[Path], folder: Path) -> bool:
+        """Commit files that have the rows of several others, and return whether these are held.
+
+        Parameters
+        ----------
+        files
+            The files of transactions that the new one is to replace.
+        folder
+            Has the new files, under the names of their tables.
+        """
+        with self._writing():
+            held = self.files(RANGED[-1]).items()
+            there = [file.name for part, file in held if meeting(part, [run])]
+            if there != [file.name for file in files]:
+                return False
+            self.raise_version()
+            for name in RANGED:
+                new, place = folder / f"{name}.parquet", self.path / MERGING / name
+                if new.exists():
+                    place.mkdir(parents=True, exist_ok=True)
+                    new.replace(place / range_name(run))
+                    sync(place)
+        return True
 
     def _groups(self, seqnos: range) -> Iterator[list[HeldFile]]:
         """List adjacent files that can be one: of one part between multiples of `SPAN`."""
@@ -135,57 +158,13 @@ class RangeWriter(Writer):
             }
         except Damaged:
             return
-        proof = "; ".join(dict.fromkeys(footer.proof for footer in said if footer.proof))
-        self._write_range(self.path / MERGING, rows, range(start, stop), proof)
+        self._write_range(self.path / MERGING, rows, range(start, stop), proof_of(said))
         self._finish_merging()
 
     def _checked_rows(self, path: Path, run: range | None) -> pa.Table:
         file = HeldFile(path, schema.TABLES[path.parent.name], self.network, run)
         damage.check(file)
         return file.read(file.table.schema.names)
-
-    def _finish_merging(self) -> None:
-        """Put merged files into the places of the small ones."""
-        folder = self.path / MERGING
-        if not folder.is_dir():
-            return
-        for whole, new in self._ranges(f"{MERGING}/transactions").items():
-            if fault := self._fault_of_merged(new):
-                self._put_aside([new], f"{fault.path} {fault.reason}")
-            else:
-                self._replace_small(whole)
-        # What else was written when a process was killed before is held in the small files.
-        held = self._committed()
-        for name in RANGED:
-            rest = self._ranges(f"{MERGING}/{name}").items()
-            lost = [file for run, file in rest if subtract([run], held)]
-            self._put_aside(lost, f"{folder} has files of which no others have the rows")
-        shutil.rmtree(folder)
-
-    def _replace_small(self, whole: range) -> None:
-        """Remove the small files of a range, and put the merged ones into their places."""
-        for name in reversed(RANGED):
-            for run, file in self._ranges(name).items():
-                if run != whole and run[0] in whole and run[-1] in whole:
-                    file.unlink()
-            sync(self.path / name)
-        for name in RANGED:
-            for run, file in self._ranges(f"{MERGING}/{name}").items():
-                if run == whole:
-                    file.replace(self.path / name / file.name)
-            sync(self.path / name)
-
-    def _fault_of_merged(self, file: Path) -> Damaged | None:
-        """Return what is wrong with merged files, some of which may have their places already."""
-        network = self.network
-        try:
-            for name in damage.check(self._held_file(file, network)).tables:
-                there = self.path / MERGING / name / file.name
-                place = there if there.exists() else self.path / name / file.name
-                damage.check(self._held_file(place, network))
-        except Damaged as damaged:
-            return damaged
-        return None
 
     def _make_room(self, part: range) -> None:
         """Set aside files without their transactions that would overlap those of a new range."""

@@ -13,13 +13,13 @@ import pyarrow.compute as pc
 from tonframes.errors import warn
 from tonframes.seqnos import common, joined, subtract
 from tonframes.store.digest import within
-from tonframes.store.files import Damaged
+from tonframes.store.files import BY_ACCOUNT, Damaged
 from tonframes.store.listing import LISTINGS, MOMENT, Listing
 from tonframes.wire import schema
 from tonframes.wire.tables import latest, latest_states
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tonframes.store.files import HeldFile
     from tonframes.wire.record import Table
@@ -126,7 +126,7 @@ class Reader(Listing):
         for run, file in self._files(name, wanted):
             here = common(run, wanted)
             if subtract([file.run or run], here):
-                total += len(within(file.read(["mc_block_seqno"]), here))
+                total += len(_rows(file, here, ["mc_block_seqno"]))
             else:
                 total += file.footer().rows
         return total
@@ -135,21 +135,33 @@ class Reader(Listing):
     def head(
         self, name: str, seqnos: Iterable[range], rows: int, columns: Sequence[str]
     ) -> pa.Table:
-        """Read the first rows that `read` would return, from no more files than needed."""
+        """Read the first rows that `read` would return, from no more row groups than needed."""
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
         wanted = self.require(seqnos)
         first = table.schema.empty_table().select(chosen)
         for run, file in self._files(name, wanted):
-            if len(first) >= rows:
-                break
-            more = _rows(file, common(run, wanted), chosen)
-            first = pa.concat_tables([first, more.slice(0, rows - len(first))])
+            for more in _groups(file, common(run, wanted), chosen):
+                first = pa.concat_tables([first, more.slice(0, rows - len(first))])
+                if len(first) >= rows:
+                    return first
         return first
 
     def held_files(self, name: str, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
         """List the files that `read` would read, each with the seqnos that it reads from it."""
         return list(self._files(name, self.require(seqnos)))
+
+    def account_files(self, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
+        """List files as `held_files` does, to read the transactions of a few accounts from.
+
+        Of a compacted file it lists the copy that is sorted by account, if there is one. Its rows
+        are equal, in another order.
+        """
+        copies = self._ranges(BY_ACCOUNT)
+        return [
+            (run, file.beside(BY_ACCOUNT, self.path) if file.run in copies else file)
+            for run, file in self.held_files("transactions", seqnos)
+        ]
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────────
 
@@ -221,5 +233,12 @@ def _rows(file: HeldFile, seqnos: Sequence[range], columns: Sequence[str]) -> pa
     """Read the rows of a file that belong to some of its masterchain seqnos."""
     if file.run is not None and not subtract([file.run], seqnos):
         return file.read(columns)
+    empty = file.table.schema.empty_table().select(columns)
+    return pa.concat_tables([empty, *_groups(file, seqnos, columns)])
+
+
+def _groups(file: HeldFile, seqnos: Sequence[range], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Read the same rows by row groups; those without any of the seqnos are not read."""
     needed = list(dict.fromkeys([*columns, "mc_block_seqno"]))
-    return within(file.read(needed), seqnos).select(columns)
+    for rows in file.groups(needed, seqnos):
+        yield within(rows, seqnos).select(columns)

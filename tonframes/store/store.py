@@ -12,10 +12,18 @@ from tonframes.errors import warn
 from tonframes.seqnos import joined, meeting
 from tonframes.store import damage, histories, merging
 from tonframes.store.digest import digest
-from tonframes.store.files import ASIDE, HISTORY_FOLDERS, SNAPSHOT_FOLDERS, Damaged, table_of
+from tonframes.store.files import (
+    ASIDE,
+    BY_ACCOUNT,
+    HISTORY_FOLDERS,
+    RANGED,
+    SNAPSHOT_FOLDERS,
+    Damaged,
+    table_of,
+)
 from tonframes.store.folders import with_files
-from tonframes.store.listing import MOMENT
-from tonframes.store.ranges import RANGED, RangeWriter, written_with
+from tonframes.store.listing import MERGING, MOMENT
+from tonframes.store.ranges import RangeWriter, written_with
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -133,7 +141,8 @@ class Store(RangeWriter):
 
         Returns
         -------
-        The ranges that are not held any more, which are those of whole files.
+        The ranges that are not held any more, which are those of whole files. A compacted file
+        has up to 10,000 masterchain seqnos.
 
         Raises
         ------
@@ -148,8 +157,14 @@ class Store(RangeWriter):
             for run, file in self.files("transactions").items()
             if meeting(run, wanted)
         ]
+        copies = [
+            self._held_file(file, network)
+            for run, file in self._ranges(BY_ACCOUNT).items()
+            if meeting(run, wanted)
+        ]
+        self._set_aside(copies, "compacting with by_account writes this copy again")
         damaged = self._set_aside(files, "its masterchain seqnos are not held any more")
-        return joined(file.run for file in damaged if file.run)
+        return self.gaps(joined(file.run for file in damaged if file.run))
 
     def verify_snapshots(self, names: Iterable[str] = SNAPSHOT_FOLDERS) -> tuple[Path, ...]:
         """Look for damage in the snapshots, and set damaged files aside.
@@ -203,12 +218,14 @@ class Store(RangeWriter):
                 if fault is None or not os.path.lexists(file.path):
                     continue  # another process was here first
                 # Transactions go first: what a process that is killed here leaves is swept away.
-                names = written_with(file)
-                moved = damage.set_aside(
-                    self.path, [self.path / name / file.path.name for name in names]
-                )
+                others = [file.beside(name).path for name in written_with(file)]
+                self._remove_second_names_of(others)
+                moved = damage.set_aside(self.path, others)
                 where = moved.get(fault.path, self.path / ASIDE)
-                warnings.append(f"{fault.path} {fault.reason}: moved to {where}; {loss}")
+                merged = file.path.parent.parent.name == MERGING
+                kept = merged and file.run is not None and not self.gaps([file.run])
+                then = "the files are read whose place it was to take" if kept else loss
+                warnings.append(f"{fault.path} {fault.reason}: moved to {where}; {then}")
         for warning in warnings:
             warn(warning)
         return damaged

@@ -7,8 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from tonframes.errors import warn
-from tonframes.store.digest import digest
-from tonframes.store.files import Damaged, HeldFile, write
+from tonframes.store.files import Damaged, HeldFile, write_groups
 from tonframes.store.ingested import Ingested
 from tonframes.store.store import Store
 from tonframes.wire import schema
@@ -84,12 +83,9 @@ def _rewrite(store: Store, file: HeldFile) -> bool:
         store.raise_version()
         try:
             footer = file.check()
-            rows = file.read(file.table.schema.names)
+            present = replace(footer, schema=schema.VERSION, tonframes=version("tonframes"))
+            write_groups(file.path, file.table, file.groups(file.table.schema.names), present)
         except Damaged as damaged:
             warn(f"{file.path} {damaged.reason}: left as it is")
             return False
-        present = replace(
-            footer, schema=schema.VERSION, tonframes=version("tonframes"), digest=digest(rows)
-        )
-        write(file.path, file.table, rows, present)
     return True

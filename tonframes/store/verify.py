@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tonframes.store.damage import find_damaged
+from tonframes.store.files import RANGED
 from tonframes.store.ingested import Ingested
 from tonframes.store.lost import still_seen
 from tonframes.store.merging import reading_again
-from tonframes.store.ranges import RANGED
 from tonframes.store.reader import Reader
 
 if TYPE_CHECKING:

@@ -150,7 +150,11 @@ class Writer(Reader):
         """Set aside old files without the one that is written last with them."""
         held = {file.name for file in self._files_in(last)}
         for name in folders:
-            orphans = [f for f in self._files_in(name) if f.name not in held and damage.is_old(f)]
+            orphans = [
+                file
+                for file in self._files_in(name)
+                if file.name not in held and damage.is_old(file, damage.ORPHANED)
+            ]
             self._put_aside(orphans, f"there are files in {name} without those in {last}")
 
     def _put_aside(self, files: Sequence[Path], reason: str) -> None:
@@ -187,14 +191,15 @@ class Writer(Reader):
                 left.unlink(missing_ok=True)
 
     def _content(self, table: Table, rows: pa.Table, **about: Any) -> Sequence[memoryview]:
-        footer = Footer(
+        return content(table, rows, self.new_footer(rows=len(rows), digest=digest(rows), **about))
+
+    def new_footer(self, **about: Any) -> Footer:
+        """Return what a file that is written now says of itself."""
+        return Footer(
             schema=schema.VERSION,
             tonframes=version("tonframes"),
             network=self.network or "",
             service=self.service,
-            rows=len(rows),
-            digest=digest(rows),
             snapshots=with_files(self.path, SNAPSHOT_FOLDERS),
             **about,
         )
-        return content(table, rows, footer)

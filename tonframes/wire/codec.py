@@ -1,14 +1,16 @@
 """Structs to columns and back: two functions for each record, generated from its declaration.
 
-Their loops run once for each row, so the source of the loops is generated and compiled. `decode`
-appends the values of each row to one flat list for each kind, turns each list into one Arrow array
-and takes the columns as slices of it. `encode` calls the constructors of the structs, in one nested
-expression for each row.
+Their loops run once for each row, so the source of the loops is generated and compiled. `gather`
+appends the values of each row to one flat list for each kind, and turns each list into one Arrow
+array. `columns` joins these arrays and takes the columns as slices of them. So structs can be
+dropped after some rows, while they are in the processor's cache. `encode` calls the constructors of
+the structs, in one nested expression for each row.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -17,11 +19,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.wire.kinds import TIME, Dialect, Json, Kind
+from tonframes.wire.kinds import PRESENCE, TIME, Dialect, Json, Kind
 from tonframes.wire.record import Entries, Field, Loose, Part, Rows, attribute
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import msgspec
 
@@ -32,8 +34,47 @@ if TYPE_CHECKING:
 FIRST, LAST = -62_135_596_800, 253_402_300_799
 
 
-def decode(record: Record, rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array]:
-    """Turn structs into the record's columns.
+@dataclass(frozen=True, slots=True)
+class Values:
+    """The values of some rows of a record: one Arrow array for each kind, row after row."""
+
+    rows: int
+    arrays: Sequence[pa.Array]
+
+
+def gather(record: Record, rows: Sequence[msgspec.Struct]) -> Values:
+    """Turn structs into arrays of their values.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid, OverflowError, UnicodeDecodeError
+        A value has the right JSON type but is not written as its kind declares (`REFUSALS`).
+    """
+    reader = _reader(record)
+    values = zip(reader.lists, reader.values(rows), strict=True)
+    return Values(len(rows), [kind.gather(of_kind) for kind, of_kind in values])
+
+
+def join(record: Record, parts: Sequence[Values]) -> Values:
+    """Join the values of rows."""
+    if len(parts) == 1:
+        return parts[0]
+    arrays = zip(*(part.arrays for part in parts or [gather(record, [])]), strict=True)
+    return Values(sum(part.rows for part in parts), list(map(pa.concat_arrays, arrays)))
+
+
+def count_members(record: Record, values: Values) -> int:
+    """Count the members that are not null in the objects of rows, and the colons in their values.
+
+    Rows of other tables in them do not count; see `kinds.count_colons`.
+    """
+    reader = _reader(record)
+    arrays = zip(reader.lists, values.arrays, strict=True)
+    return values.rows * reader.objects + sum(kind.count(array) for kind, array in arrays)
+
+
+def columns(record: Record, values: Values) -> dict[str, pa.Array]:
+    """Turn the values of rows into the record's columns.
 
     Raises
     ------
@@ -41,21 +82,30 @@ def decode(record: Record, rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array
         A value has the right JSON type but is not written as its kind declares (`REFUSALS`).
     """
     found: dict[str, pa.Array] = {}
-    loose: dict[str, list[bytes]] = {}
-    count = len(rows)
-    for kind, columns, values in _reader(record).values(rows):
+    count = values.rows
+    lists = _reader(record).lists
+    for (kind, of_kind), gathered in zip(lists.items(), values.arrays, strict=True):
         # Arrow transposes the values faster than Python, which would touch every object.
-        array = kind.decode(values).take(_transposed(count, len(columns)))
-        for i, column in enumerate(columns):
+        array = kind.prove(gathered).take(_transposed(count, len(of_kind)))
+        for i, column in enumerate(of_kind):
             found[column.name] = array.slice(i * count, count)
-            if isinstance(kind, Json):
-                loose[column.name] = values[i :: len(columns)]
     for member in record.computed:
         if isinstance(member, Loose):
-            found |= repeated(member.record, loose[member.column])
+            found |= repeated(member.record, found[member.column])
         else:
             found[member.column] = moments(found[member.of])
     return {column.name: found[column.name] for column in record.columns}
+
+
+def decode(record: Record, rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array]:
+    """Turn structs into the record's columns.
+
+    Raises
+    ------
+    pyarrow.ArrowInvalid, OverflowError, UnicodeDecodeError
+        As `gather` and `columns`.
+    """
+    return columns(record, gather(record, rows))
 
 
 def encode(
@@ -94,6 +144,8 @@ class _Reader:
         self._values: dict[Kind, list[str]] = defaultdict(list)
         self._columns = {column.path: column for column in record.columns if not column.of}
         self._variables: list[tuple[str, str]] = []
+        #: How many objects each row always has in it.
+        self.objects = 0
         lines = self._lines(record, "row", (), "        ")
         names = [f"{kind.name}s" for kind in self.lists]
         adds = (
@@ -125,9 +177,10 @@ class _Reader:
             part = self._variable("None")
             lines.append(f"{indent}{part} = {value}")
             if not member.has:
+                self.objects += not optional
                 lines += self._lines(member.record, part, inner, indent, optional=optional)
                 continue
-            self._note(inner, f"{part} is not None")
+            self._note(inner, f"{part} is not None", PRESENCE)
             before = len(self._variables)
             there = self._lines(member.record, part, inner, f"{indent}    ", optional=True)
             blanks = [f"{indent}    {v} = {blank}" for v, blank in self._variables[before:]]
@@ -138,18 +191,16 @@ class _Reader:
         self._variables.append((f"v{len(self._variables)}", blank))
         return self._variables[-1][0]
 
-    def _note(self, path: Path, value: str) -> None:
+    def _note(self, path: Path, value: str, kind: Kind | None = None) -> None:
         column = self._columns[path]
-        self.lists[column.kind].append(column)
-        self._values[column.kind].append(value)
+        self.lists[kind or column.kind].append(column)
+        self._values[kind or column.kind].append(value)
 
-    def values(
-        self, rows: Sequence[msgspec.Struct]
-    ) -> Iterator[tuple[Kind, list[Column], list[Any]]]:
-        """Yield each kind with its columns and their values, in one list, row after row."""
+    def values(self, rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
+        """Return the values of each kind in one list, row after row."""
         lists: list[list[Any]] = [[] for _ in self.lists]
         self._fill(rows, *lists)
-        yield from zip(self.lists, self.lists.values(), lists, strict=True)
+        return lists
 
 
 class _Writer:
@@ -226,9 +277,9 @@ def moments(seconds: pa.Array) -> pa.Array:
     return pc.multiply(pc.if_else(sane, seconds, None), 10**6).cast(TIME.arrow)
 
 
-def repeated(record: Record, tokens: Sequence[bytes]) -> dict[str, pa.Array]:
+def repeated(record: Record, texts: pa.Array) -> dict[str, pa.Array]:
     """Return columns that repeat known fields of loose objects; wrong values are null."""
-    rows = record.known(tokens)
+    rows = record.known(texts.drop_null().cast(pa.binary()).to_pylist())
     columns: dict[str, list[Any]] = {}
     kinds: dict[str, Kind] = {}
     for f in record.members:
@@ -241,4 +292,9 @@ def repeated(record: Record, tokens: Sequence[bytes]) -> dict[str, pa.Array]:
                 first = columns[f.column]
                 values = [b if a is None else a for a, b in zip(first, values, strict=True)]
             columns[f.column], kinds[f.column] = values, f.kind
-    return {name: kinds[name].decode(values) for name, values in columns.items()}
+    found = {name: kinds[name].decode(values) for name, values in columns.items()}
+    if not texts.null_count:
+        return found
+    there = texts.is_valid().to_numpy(zero_copy_only=False)
+    places = pa.array(np.cumsum(there) - 1, mask=~there)
+    return {name: column.take(places) for name, column in found.items()}

@@ -8,20 +8,18 @@ columns costs about a millisecond, however few rows there are.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
-from itertools import chain
+from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tonframes.errors import DecodeError, shorten, warn
-from tonframes.wire import codec, schema, tolerant
+from tonframes.wire import codec, schema, tolerant, transactions
 from tonframes.wire.extra import dump, pointer_to
-from tonframes.wire.kinds import OBJECT, REFUSALS, Mismatch, Oversize
+from tonframes.wire.kinds import OBJECT, REFUSALS, Mismatch, Oversize, count_colons
 from tonframes.wire.record import Loose, Record, Rows
 from tonframes.wire.tables import fit
 
@@ -31,17 +29,34 @@ if TYPE_CHECKING:
     from tonframes.wire.extra import Extra
     from tonframes.wire.record import Table
     from tonframes.wire.tables import Tables
+    from tonframes.wire.transactions import Transactions
 
 
 @dataclass(frozen=True)
 class Page:
-    """One answer: its record, its bytes, its structs and what the schema has no place for."""
+    """One answer.
+
+    Attributes
+    ----------
+    record, content
+        What it is, and its bytes.
+    answer
+        The structs of its rows; of transactions their outlines.
+    extras
+        What the schema has no place for, by the identity of the struct of a row.
+    whole
+        The answer with all of its structs, of which `extras` has the identities; None if it has
+        many transactions.
+    transactions
+        The values of these many transactions.
+    """
 
     record: Record
     content: bytes
     answer: Any
-    #: By the identity of the struct of a row.
     extras: Mapping[int, Extra]
+    whole: Any
+    transactions: Transactions | None = None
 
 
 def read(record: Record, content: bytes) -> Page:
@@ -73,39 +88,38 @@ _DECODERS: dict[Record, msgspec.json.Decoder[Any]] = {
 }
 
 
+_transaction = msgspec.json.Decoder(schema.TRANSACTION.struct).decode
 _encode = msgspec.json.Encoder().encode
-
-_CHUNK = 2**17  # bytes
 
 
 def _may_repeat_names(page: Page) -> bool:
     """Return whether an object of an answer may have two members of one name.
 
-    An answer has more members than the structs made of it if a name comes twice: the structs have
-    the last one only. The numbers also differ if an answer has spaces before nulls, fields that the
+    An answer has more members than what was made of it if a name comes twice: that has the last
+    one only. The numbers also differ if an answer has spaces before nulls, fields that the
     schema does not know, or colons as escapes in texts. Null is not counted, because the structs do
     not tell it from a field that is absent: a null before the value of its name is not noticed.
     """
-    return _count_values(page.content) != _count_values(_encode(page.answer))
-
-
-def _count_values(content: bytes) -> int:
-    """Count the members of all objects that are not null, and the colons in texts.
-
-    These are the colons that are not followed by an n. Chunks stay in the processor's cache.
-    """
-    octets = np.frombuffer(content, np.uint8)
-    count = 0
-    for start in range(0, len(octets), _CHUNK):
-        chunk = octets[start : start + _CHUNK + 1]
-        values = (chunk[:-1] == ord(":")) & (chunk[1:] != ord("n"))
-        count += int(np.count_nonzero(values))
-    return count
+    if page.transactions is None:
+        made = count_colons(_encode(page.whole))
+    else:
+        others = msgspec.structs.replace(page.answer, transactions=None)
+        made = count_colons(_encode(others)) + 1 + page.transactions.count_members()
+    return count_colons(page.content) != made
 
 
 def _read_strictly(record: Record, content: bytes) -> Page | None:
     try:
-        return Page(record, content, _DECODERS[record].decode(content), {})
+        answer = _DECODERS[record].decode(content)
+        tokens = getattr(answer, "transactions", None) or ()
+        structs = map(_transaction, tokens)
+        if len(tokens) > transactions.MANY:
+            gathered = transactions.gather(structs, {})
+            answer = msgspec.structs.replace(answer, transactions=gathered.outlines)
+            return Page(record, content, answer, {}, None, gathered)
+        if tokens:
+            answer = msgspec.structs.replace(answer, transactions=list(structs))
+        return _with_outlines(Page(record, content, answer, {}, answer))
     except REFUSALS:
         return None
 
@@ -116,8 +130,16 @@ def _read_tolerantly(record: Record, content: bytes) -> Page:
     except REFUSALS as malformed:
         raise DecodeError("$", "JSON", f"{shorten(content)} ({malformed})") from None
     reader = tolerant.TolerantReader()
-    struct = reader.row(record, content, "$")
-    return Page(record, content, struct, reader.extras)
+    answer = reader.row(record, content, "$")
+    return _with_outlines(Page(record, content, answer, reader.extras, answer))
+
+
+def _with_outlines(page: Page) -> Page:
+    """Return a page with the outlines of its transactions in place of their structs."""
+    if not (structs := getattr(page.whole, "transactions", None)):
+        return page
+    outlines = list(map(transactions.outline, structs))
+    return replace(page, answer=msgspec.structs.replace(page.answer, transactions=outlines))
 
 
 def blocks_tables(pages: Sequence[Page]) -> Tables:
@@ -148,7 +170,7 @@ def _blocks_tables(pages: Sequence[Page]) -> Tables:
     tables: Tables = {}
     answers = [page.answer for page in pages]
     if any(answer.blocks is not None for answer in answers):
-        tables["blocks"] = _rows_table(schema.BLOCKS, pages, "blocks")
+        tables["blocks"] = _rows_table(schema.BLOCKS, pages)
     if "blocks" not in tables or any(answer.transactions is not None for answer in answers):
         tables |= _transactions_and_messages(pages)
     tables["address_book"] = _entries_table(schema.ADDRESS_BOOK, pages, "address_book")
@@ -157,71 +179,46 @@ def _blocks_tables(pages: Sequence[Page]) -> Tables:
 
 def _accounts_tables(pages: Sequence[Page]) -> Tables:
     return {
-        "accounts": _rows_table(schema.ACCOUNTS, pages, "accounts", found=True),
+        "accounts": _rows_table(schema.ACCOUNTS, pages, found=True),
         "address_book": _entries_table(schema.ADDRESS_BOOK, pages, "address_book"),
         "metadata": _entries_table(schema.METADATA, pages, "metadata"),
     }
 
 
 def _transactions_and_messages(pages: Sequence[Page]) -> Tables:
-    transactions = _distinct(schema.TRANSACTIONS, pages, "transactions")
-    parents: list[int] = []
-    positions: list[int | None] = []
-    messages: list[Any] = []
-    for i, transaction in enumerate(transactions):
-        if transaction.in_msg is not None:
-            messages.append(transaction.in_msg)
-            parents.append(i)
-            positions.append(None)
-        if transaction.out_msgs:
-            messages += transaction.out_msgs
-            parents += [i] * len(transaction.out_msgs)
-            positions += range(len(transaction.out_msgs))
-    extras = _extras(pages)
-    table = _table(schema.TRANSACTIONS, transactions, extras)
-    parent, position = pa.array(parents, pa.int64()), pa.array(positions, pa.int64())
-    added = {
-        column.name: table[column.of].combine_chunks().take(parent)
-        for column in schema.MESSAGES.before
-        if column.of
-    }
-    added["position"] = position
-    added["direction"] = pc.if_else(pc.is_null(position), "in", "out")
-    return {
-        "transactions": table,
-        "messages": _table(schema.MESSAGES, messages, extras, **added),
-    }
+    repeated, extras = _repetitions(schema.TRANSACTIONS, pages), _extras(pages)
+    parts: list[Transactions] = []
+    for gathered, group in groupby(pages, key=attrgetter("transactions")):
+        if gathered is not None:
+            parts.append(gathered)
+        else:
+            structs = chain.from_iterable(page.whole.transactions or () for page in group)
+            parts.append(transactions.gather(structs, extras))
+    return transactions.tables(parts, repeated)
 
 
-def _rows_table(table: Table, pages: Sequence[Page], key: str, **added: Any) -> pa.Table:
-    return _table(table, _distinct(table, pages, key), _extras(pages), **added)
+def _rows_table(table: Table, pages: Sequence[Page], **added: Any) -> pa.Table:
+    """Make a table of structs: the record's columns, the added ones, and null in the others."""
+    repeated, extras = _repetitions(table, pages), _extras(pages)
+    rows = [row for i, row in enumerate(_rows(table, pages)) if i not in repeated]
+    columns = codec.decode(table.record, rows) | added
+    if extras:
+        columns["extra"] = pa.array([dump(extras.get(id(row), {})) for row in rows], pa.string())
+    return fit(table, columns, len(rows))
 
 
 def _entries_table(table: Table, pages: Sequence[Page], key: str) -> pa.Table:
     entries: dict[str, msgspec.Raw] = {}
     for page in pages:
         entries |= getattr(page.answer, key) or {}
-    tokens = list(map(bytes, entries.values()))
+    texts = OBJECT.decode(list(map(bytes, entries.values())))
     loose = next(member for member in table.record.computed if isinstance(member, Loose))
     columns = {
         "address": pa.array(list(entries), pa.string()),
-        loose.column: OBJECT.decode(tokens),
-        **codec.repeated(loose.record, tokens),
+        loose.column: texts,
+        **codec.repeated(loose.record, texts),
     }
     return fit(table, columns, len(entries))
-
-
-def _table(
-    table: Table,
-    rows: Sequence[Any],
-    extras: Mapping[int, Extra],
-    **added: Any,
-) -> pa.Table:
-    """Make a table of structs: the record's columns, the added ones, and null in the others."""
-    columns = codec.decode(table.record, rows) | added
-    if extras:
-        columns["extra"] = pa.array([dump(extras.get(id(row), {})) for row in rows], pa.string())
-    return fit(table, columns, len(rows))
 
 
 def _extras(pages: Iterable[Page]) -> dict[int, Extra]:
@@ -235,7 +232,7 @@ def answer_extra(pages: Sequence[Page]) -> str | None:
     """Return keys of the answers themselves that the schema does not know, as JSON text."""
     extra: Extra = {}
     for page in pages:
-        extra |= page.extras.get(id(page.answer), {})
+        extra |= page.extras.get(id(page.whole), {})
     return dump(extra)
 
 
@@ -303,37 +300,53 @@ def _warn_of_repetitions(pages: Iterable[Page], tables: Tables) -> None:
 def check_doubles(pages: Sequence[Page]) -> None:
     """Raise `DecodeError` if a row comes twice with different content."""
     for table in (schema.TRANSACTIONS, schema.BLOCKS):
-        _distinct(table, pages, table.name)
+        _repetitions(table, pages)
 
 
-def _distinct(table: Table, pages: Sequence[Page], key: str) -> list[Any]:
-    """List the rows of all pages. A row that comes twice with the same content is listed once."""
-    rows = list(chain.from_iterable(getattr(page.answer, key) or () for page in pages))
+def _rows(table: Table, pages: Sequence[Page]) -> list[Any]:
+    """List the rows of all pages; of transactions their outlines."""
+    return list(chain.from_iterable(getattr(page.answer, table.name) or () for page in pages))
+
+
+def _repetitions(table: Table, pages: Sequence[Page]) -> set[int]:
+    """Return the positions of rows that came before with the same content."""
+    rows = _rows(table, pages)
     repeated: set[int] = set()
     for columns in table.keys:
-        identify = attrgetter(*columns)
-        if len(set(map(identify, rows))) < len(rows):
-            repeated |= _repetitions(table, rows, identify, _extras(pages))
-    return [row for i, row in enumerate(rows) if i not in repeated] if repeated else rows
+        keys = list(map(attrgetter(*columns), rows))
+        if len(set(keys)) < len(keys):
+            repeated |= _equal(table, keys, _structs(table, pages), _extras(pages))
+    return repeated
 
 
-def _repetitions(
-    table: Table,
-    rows: Sequence[Any],
-    identify: Any,
-    extras: Mapping[int, Extra],
+def _structs(table: Table, pages: Sequence[Page]) -> list[Any]:
+    """List the whole structs of the rows of all pages."""
+    found: list[Any] = []
+    for page in pages:
+        if page.transactions is None:
+            found += getattr(page.whole, table.name) or ()
+        else:
+            again = _DECODERS[page.record].decode(page.content)
+            of_table = getattr(again, table.name) or ()
+            found += map(_transaction, of_table) if table is schema.TRANSACTIONS else of_table
+    return found
+
+
+def _equal(
+    table: Table, keys: Sequence[Any], rows: Sequence[Any], extras: Mapping[int, Extra]
 ) -> set[int]:
+    """Return the positions of rows whose key came before; their content must be the same."""
     first: dict[Any, int] = {}
     repeated = set()
-    for i, row in enumerate(rows):
-        j = first.setdefault(identify(row), i)
+    for i, key in enumerate(keys):
+        j = first.setdefault(key, i)
         if j == i:
             continue
-        if _content(rows[j], extras) != _content(row, extras):
+        if _content(rows[j], extras) != _content(rows[i], extras):
             raise DecodeError(
                 f"$.{table.name}[{i}]",
                 f"what {table.name}[{j}] says of the same {table.name.rstrip('s')}",
-                f"different content for {shorten(identify(row))}",
+                f"different content for {shorten(key)}",
             )
         repeated.add(i)
     return repeated

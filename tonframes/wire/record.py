@@ -72,12 +72,16 @@ class Part:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """A list of objects, or a single one, that are rows of another table."""
+    """A list of objects, or a single one, that are rows of another table.
+
+    The strict reading leaves rows that are `raw` for another pass, which takes a few at a time.
+    """
 
     key: str
     record: Record
     meaning: str
     single: bool = False
+    raw: bool = False
     null: bool = False
 
 
@@ -227,7 +231,7 @@ class Record:
 
     @cached_property
     def known(self) -> Callable[[Sequence[bytes]], list[Any]]:
-        """A function that reads the fields that name a column; wrong values are null."""
+        """A function that reads the fields of objects that name a column; wrong values are null."""
         fields = [f for f in self.members if isinstance(f, Field) and f.column]
         strict, loose = (
             msgspec.defstruct(
@@ -238,16 +242,16 @@ class Record:
             )
             for kind in (_known, _anything)
         )
-        many = msgspec.json.Decoder(list[strict | None]).decode  # type: ignore[valid-type]
-        one = msgspec.json.Decoder(loose | None).decode
+        many = msgspec.json.Decoder(list[strict]).decode  # type: ignore[valid-type]
+        one = msgspec.json.Decoder(loose).decode
         nothing = strict()
 
         def attempt(token: bytes) -> Any:
             try:
                 found = one(token)
             except REFUSALS:
-                return None
-            for f in fields if found is not None else ():
+                return nothing
+            for f in fields:
                 name = attribute(f.key)
                 if type(getattr(found, name)) is not f.kind.wire:
                     setattr(found, name, f.kind.missing)
@@ -255,10 +259,9 @@ class Record:
 
         def known(tokens: Sequence[bytes]) -> list[Any]:
             try:
-                found = many(b"[" + b",".join([token or b"null" for token in tokens]) + b"]")
+                return many(b"[%b]" % b",".join(tokens))
             except REFUSALS:
-                found = list(map(attempt, tokens))
-            return [nothing if row is None else row for row in found]
+                return list(map(attempt, tokens))
 
         return known
 
@@ -298,6 +301,8 @@ def _wire(member: Wired) -> tuple[Any, ...]:
             return (record.struct,)
         case Part(record=record) | Rows(record=record, single=True):
             return record.struct | None, None
+        case Rows(raw=True):
+            return list[msgspec.Raw] | None, None
         case Rows(record=record):
             return list[record.struct] | None, None  # type: ignore[name-defined]
         case Entries():

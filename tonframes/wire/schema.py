@@ -294,7 +294,7 @@ METADATA_ROW = Record("MetadataRow", "An entry of the metadata.", (
 
 BLOCKS_ANSWER = Record("MasterchainBlockShards", "Answer about one masterchain block.", (
     Rows("blocks",       BLOCK,       "+ The blocks it commits; deployed services answer with these."),
-    Rows("transactions", TRANSACTION, "The transactions in them."),
+    Rows("transactions", TRANSACTION, "The transactions in them.", raw=True),
     Entries("address_book", ADDRESS_BOOK_ROW, "Entries for the addresses in the answer."),
 ))
 

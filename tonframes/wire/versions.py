@@ -167,9 +167,8 @@ def _computed(table: Table, found: dict[str, Any], names: set[str]) -> dict[str,
         if isinstance(member, Loose):
             repeated = {c.name for c in table.record.columns if c.of == member.column} & names
             if repeated and member.column in found:
-                texts = found[member.column].to_pylist()
-                tokens = [b"" if text is None else text.encode() for text in texts]
-                columns = codec.repeated(member.record, tokens)
+                texts = pa.chunked_array(found[member.column]).combine_chunks()
+                columns = codec.repeated(member.record, texts)
                 computed |= {name: columns[name] for name in repeated}
         elif member.column in names and member.of in found:
             computed[member.column] = codec.moments(found[member.of])

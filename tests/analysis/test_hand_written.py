@@ -1,0 +1,22 @@
+"""The queries of the benchmark return what the helpers return: else it would compare nothing."""
+
+from __future__ import annotations
+
+import pytest
+from benchmarks.bench_engines import HELPERS
+from benchmarks.hand_written import QUERIES
+from chains import sample_tables
+from parity import assert_same, collected, frame_of
+
+
+@pytest.mark.parametrize("helper", QUERIES)
+def test_a_query_written_by_hand_returns_the_rows_of_the_helper(helper, tmp_path):
+    duckdb = pytest.importorskip("duckdb")
+    transactions, messages = (frame_of("duckdb", table, tmp_path) for table in sample_tables())
+    with duckdb.connect() as connection:
+        connection.register("transactions", transactions.to_arrow_table())
+        connection.register("messages", messages.to_arrow_table())
+        by_hand = collected("duckdb", connection.sql(QUERIES[helper]))
+    expected = collected("duckdb", HELPERS[helper](transactions, messages))
+    assert_same(expected.select(by_hand.column_names), by_hand)
+    assert expected.num_rows

@@ -1,0 +1,112 @@
+"""The results as Markdown tables, for the documentation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+#: Bytes in a MB and a GB, as disks are sold.
+_MB, _GB = 1e6, 1e9
+
+
+def as_markdown(found: Mapping[str, Any]) -> str:
+    """Return tables of the stores, the questions and the helpers."""
+    sizes = found["sizes"]
+    begin = (
+        f"Measured on {found['cores']} cores and {found['memory']} GB of memory, with "
+        "`make bench-scale`; other work was running. A dash is a measure that failed."
+    )
+    return "\n\n".join(
+        [
+            begin,
+            "### Stores",
+            _table(["", *map(_titled, sizes)], _stores(sizes)),
+            "### Questions",
+            _table(_heading("question", sizes), _compared("questions", sizes)),
+            "### Helpers",
+            _table(_heading("helper", sizes), _compared("helpers", sizes)),
+            "",
+        ]
+    )
+
+
+def _titled(size: Mapping[str, Any]) -> str:
+    return f"{size['millions']:g} million"
+
+
+def _stores(sizes: Sequence[Mapping[str, Any]]) -> Iterable[list[str]]:
+    def each(name: str, one: Any) -> list[str]:
+        return [name, *(one(size) for size in sizes)]
+
+    yield each("transactions", lambda s: f"{s['after']['transactions']['rows']:,}")
+    yield each("messages", lambda s: f"{s['after']['messages']['rows']:,}")
+    yield each("size", lambda s: f"{_bytes(s) / _GB:.1f} GB")
+    for when in ("before", "after"):
+        for table in ("transactions", "messages"):
+            name = f"bytes a row of {table}, {when} compaction"
+            yield [name, *(_per_row(size, when, table) for size in sizes)]
+    yield each(
+        "bytes a transaction with its messages and blocks",
+        lambda s: f"{_bytes(s) / s['after']['transactions']['rows']:.0f}",
+    )
+    yield each(
+        "files, before and after", lambda s: f"{_files(s, 'before'):,} → {_files(s, 'after'):,}"
+    )
+    yield each("made, transactions a second", lambda s: _rate(s, "build"))
+    yield each("compacted, transactions a second", lambda s: _rate(s, "compaction"))
+
+
+def _bytes(size: Mapping[str, Any]) -> int:
+    return sum(table["bytes"] for table in size["after"].values())
+
+
+def _files(size: Mapping[str, Any], when: str) -> int:
+    return sum(table["files"] for table in size[when].values())
+
+
+def _per_row(size: Mapping[str, Any], when: str, table: str) -> str:
+    of = size[when][table]
+    return f"{of['bytes'] / of['rows']:.0f}"
+
+
+def _rate(size: Mapping[str, Any], step: str) -> str:
+    taken = size[step]
+    if taken["failed"]:
+        return "-"
+    return f"{size['added'] / taken['seconds']:,.0f}"
+
+
+def _heading(first: str, sizes: Sequence[Mapping[str, Any]]) -> list[str]:
+    columns = [first, "engine"]
+    for size in sizes:
+        columns += [f"s, {_titled(size)}", "MB", "times by hand"]
+    return [*columns, "growth"] if len(sizes) > 1 else columns
+
+
+def _compared(kind: str, sizes: Sequence[Mapping[str, Any]]) -> Iterable[list[str]]:
+    names = dict.fromkeys(name for size in sizes for name in size[kind])
+    for name in names:
+        row = name.rsplit(", ", 1)
+        seconds = []
+        for size in sizes:
+            ours, hand = (size[kind].get(name, {}).get(side, {}) for side in ("ours", "by hand"))
+            good = ours and not ours["failed"]
+            seconds.append(ours["seconds"] if good else None)
+            row += [_number(ours["seconds"]), f"{ours['peak']:,}"] if good else ["-", "-"]
+            compared = good and hand and not hand["failed"] and hand["cpu"]
+            row.append(f"{ours['cpu'] / hand['cpu']:.1f}" if compared else "-")
+        if len(sizes) > 1:
+            grown = seconds[0] and seconds[-1]
+            row.append(f"{seconds[-1] / seconds[0]:.1f}" if grown else "-")
+        yield row
+
+
+def _number(seconds: float) -> str:
+    return f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}"
+
+
+def _table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [heading, ["---"] + ["---:"] * (len(heading) - 1), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)

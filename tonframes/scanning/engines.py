@@ -1,0 +1,241 @@
+"""Parquet files as the lazy frame of an engine.
+
+pyarrow, and the engines that read through it, verify the checksum of each page that they read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass, replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+from pyarrow import fs
+
+from tonframes.errors import did_you_mean, shorten
+from tonframes.scanning.asked import Filter, as_arrow, as_polars, as_sql
+from tonframes.scanning.rows import LakeRows
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from tonframes.scanning.form import LakeForm
+
+Engine = Literal["pyarrow", "duckdb", "polars", "dask", "spark"]
+
+#: The module of each engine, its name, and what installs it.
+_MODULES = {
+    "duckdb": ("duckdb", "DuckDB", "engines"),
+    "polars": ("polars", "polars", "engines"),
+    "dask": ("dask.dataframe", "Dask", "engines"),
+    "spark": ("pyspark.sql", "PySpark", "spark"),
+}
+#: Bytes of files that make a partition in Dask: small files are joined.
+_PARTITION = 1 << 24
+
+
+@dataclass(frozen=True)
+class Files:
+    """Parquet files with the rows of one table, and which of the rows are asked for.
+
+    Attributes
+    ----------
+    paths
+        The files, in order; local paths are absolute.
+    sizes
+        Their sizes in bytes.
+    schema
+        The columns of the frame.
+    chosen
+        The rows that are asked for.
+    filesystem
+        Where the files are; None is here.
+    lake
+        How the columns are made of those of the lake; None if the files have these columns.
+    more
+        Further rows, in memory.
+    """
+
+    paths: tuple[str, ...]
+    sizes: tuple[int, ...]
+    schema: pa.Schema
+    chosen: Filter
+    filesystem: fs.FileSystem | None = None
+    lake: LakeForm | None = None
+    more: pa.Table | None = None
+
+
+def check_engine(engine: str) -> None:
+    """Raise an error unless there is such an engine, and it is installed."""
+    known = get_args(Engine)
+    if engine not in known:
+        near = did_you_mean(str(engine), known) or f": there are {', '.join(known)}"
+        raise ValueError(f"scan knows no engine {shorten(engine)}{near}")
+    if engine in _MODULES:
+        _module(engine)
+
+
+def _module(engine: str) -> Any:
+    module, name, extra = _MODULES[engine]
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise ImportError(
+            f"scan with engine={engine!r} needs {name}: pip install 'tonframes[{extra}]'"
+        ) from error
+
+
+def frame_of(engine: Engine, files: Files) -> Any:
+    """Return files as the lazy frame of an engine."""
+    if not files.paths:
+        rows = files.schema.empty_table() if files.more is None else files.more
+        return frame_of_table(engine, rows)
+    if files.more is not None:
+        return _with_more(engine, files, files.more)
+    match engine:
+        case "pyarrow":
+            return _in_pyarrow(files)
+        case "duckdb":
+            return _in_duckdb(files)
+        case "polars":
+            return _in_polars(files)
+        case "dask":
+            return _in_dask(files)
+        case "spark":
+            return _in_spark(files)
+
+
+def _with_more(engine: Engine, files: Files, more: pa.Table) -> Any:
+    """Return files and further rows as one frame."""
+    if engine == "pyarrow":  # a data set of data sets does not see their filters
+        rows = pads.dataset([_dataset(files, rows=[]), pads.dataset(more)])
+        chosen = as_arrow(files.chosen)
+        return rows if chosen is None else rows.filter(chosen)
+    parts = [frame_of(engine, replace(files, more=None)), frame_of_table(engine, more)]
+    if engine in ("polars", "dask"):
+        return _module(engine).concat(parts)
+    return parts[0].union(parts[1])
+
+
+def frame_of_table(engine: Engine, table: pa.Table) -> Any:
+    """Return a table in memory as the lazy frame of an engine."""
+    match engine:
+        case "pyarrow":
+            return pads.dataset(table)
+        case "duckdb":
+            return _module(engine).from_arrow(table)
+        case "polars":
+            return _module(engine).from_arrow(table).lazy()
+        case "dask":
+            return _module(engine).from_pandas(table.to_pandas(), npartitions=1)
+        case "spark":
+            return _session().createDataFrame(table)
+
+
+def _in_pyarrow(files: Files) -> pads.Dataset | LakeRows:
+    rows = _dataset(files)
+    return rows if files.lake is None else LakeRows(rows, files.lake)
+
+
+def _dataset(files: Files, *, rows: Filter | None = None) -> pads.Dataset:
+    """Return the rows that are asked for, as they are in the files."""
+    verified = pads.ParquetFragmentScanOptions(page_checksum_verification=True)
+    dataset = pads.dataset(
+        list(files.paths),
+        schema=files.schema if files.lake is None else files.lake.stored,
+        format=pads.ParquetFileFormat(default_fragment_scan_options=verified),
+        filesystem=files.filesystem or fs.LocalFileSystem(),
+    )
+    chosen = as_arrow(files.chosen if rows is None else rows)
+    return dataset if chosen is None else dataset.filter(chosen)
+
+
+def _in_polars(files: Files) -> Any:
+    polars = _module("polars")
+    if files.filesystem is None and files.lake is None:
+        # A folder of the path may look like a partition, or like a pattern.
+        rows = polars.scan_parquet(list(files.paths), glob=False, hive_partitioning=False)
+        chosen = as_polars(files.chosen)
+        return rows if chosen is None else rows.filter(chosen)
+    # polars passes filters to pyarrow as Python code: ours is in the dataset, others stay here.
+    rows = polars.scan_pyarrow_dataset(_dataset(files), allow_pyarrow_filter=False)
+    return rows.select(files.lake.as_polars()) if files.lake is not None else rows
+
+
+def _in_duckdb(files: Files) -> Any:
+    duckdb = _module("duckdb")
+    if files.filesystem is None and files.lake is None:
+        # Every path is a pattern to DuckDB.
+        paths = [re.sub(r"([*?\[])", r"[\1]", path) for path in files.paths]
+        rows = duckdb.read_parquet(paths, hive_partitioning=False)
+    else:
+        rows = duckdb.from_arrow(_dataset(files, rows=[]))  # DuckDB does not see its filter
+    chosen = as_sql(files.chosen)
+    if chosen is not None:
+        rows = rows.filter(chosen)
+    if files.lake is not None:
+        rows = rows.project(", ".join(files.lake.as_sql('"', "TIMESTAMPTZ", "to_timestamp")))
+    return rows
+
+
+def _in_spark(files: Files) -> Any:
+    if files.filesystem is not None:
+        raise ValueError(
+            "scan with engine='spark' reads local files only: Spark opens object stores with "
+            "its own settings, as spark.read.parquet('s3a://…')"
+        )
+    paths = [re.sub(r"([*?{}\[\]\\])", r"\\\1", path) for path in files.paths]
+    reader = _session().read
+    if files.lake is not None:
+        reader = reader.schema(files.lake.as_ddl())
+    rows = reader.parquet(*paths)
+    chosen = as_sql(files.chosen)
+    if chosen is not None:
+        rows = rows.filter(chosen)
+    if files.lake is not None:
+        rows = rows.selectExpr(*files.lake.as_sql("`", "TIMESTAMP", "timestamp_seconds"))
+    return rows
+
+
+def _session() -> Any:
+    session = _module("spark").SparkSession.getActiveSession()
+    if session is None:
+        raise ValueError(
+            "scan with engine='spark' takes the active Spark session, and there is none: make one "
+            "with SparkSession.builder.getOrCreate()"
+        )
+    return session
+
+
+def _in_dask(files: Files) -> Any:
+    parts = _partitions(files)
+    shape = files.schema.empty_table().to_pandas()
+    return _module("dask").from_map(_partition, parts, meta=shape, label="scan")
+
+
+def _partitions(files: Files) -> list[Files]:
+    """Divide files into partitions."""
+    parts: list[tuple[list[str], list[int]]] = []
+    for path, size in zip(files.paths, files.sizes, strict=True):
+        if not parts or sum(parts[-1][1]) + size > _PARTITION:
+            parts.append(([], []))
+        parts[-1][0].append(path)
+        parts[-1][1].append(size)
+    return [replace(files, paths=tuple(paths), sizes=tuple(sizes)) for paths, sizes in parts]
+
+
+def _partition(part: Files, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    """Read a partition; Dask says which columns it needs."""
+    names = None if columns is None else list(columns)
+    frame: pd.DataFrame = _in_pyarrow(part).to_table(columns=names).to_pandas()
+    return frame
+
+
+def local_path(path: str | os.PathLike[str]) -> str:
+    """Return a local path that stays the same when the working directory changes."""
+    return os.path.abspath(path)  # noqa: PTH100 - `Path.absolute` keeps `..`

@@ -1,0 +1,142 @@
+"""to_lake: rows of ours as files in the form of the public lake."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from tonframes.atomic import temporary
+from tonframes.errors import shorten
+from tonframes.native import enter
+from tonframes.scanning.asked import SECONDS
+from tonframes.scanning.form import LakeForm
+from tonframes.scanning.lake import FOLDERS
+from tonframes.scanning.rows import LakeRows
+from tonframes.scanning.scan import Scan, scan
+from tonframes.tableset import TableSet
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from os import PathLike
+
+#: The partitions of the lake: the date of the block in UTC, such as `date=2026-05-28`.
+_BY_DATE = pads.partitioning(pa.schema([("date", pa.string())]), flavor="hive")
+#: Rows in a group of a file.
+_GROUP = 125_000
+
+
+def to_lake(
+    source: str | PathLike[str] | TableSet | Scan | Mapping[str, Any], path: str | PathLike[str]
+) -> None:
+    """Write transactions, messages and blocks in the form of the public lake of TON.
+
+    The result is for programs that read the lake at `s3://aws-public-blockchain/v1.1/ton/`. `scan`
+    reads it too.
+
+    Parameters
+    ----------
+    source
+        A store, of which all blocks are written; what `read_blocks`, `read_transactions` or `scan`
+        with pyarrow returns; or frames of pandas, polars or pyarrow by the names of their tables.
+        A store and a `Scan` need not fit into memory.
+    path
+        A folder that does not exist yet, or is empty. It gets its name when all files are written.
+
+    Raises
+    ------
+    ValueError
+        There is something at `path`; or a value cannot be written: a number does not fit into the
+        32 bits that it has in the lake, a body is no base64, or a block has no time.
+
+    Notes
+    -----
+    The files have the columns of the lake: `opcode` is signed, the bodies of messages are bytes
+    (`body_boc`, `init_state_boc`), and an external message has the time of its transaction as
+    `created_at`. Columns of ours that the lake does not have are not written, such as those that
+    begin with `has_`.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     to_lake(tf.sample(), Path(folder, "lake"))
+    ...     lake = tf.scan(Path(folder, "lake"), "transactions")
+    ...     lake.count_rows()
+    3000
+    """
+    folder = Path(path)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"there is something at {folder}: to_lake writes into a new folder")
+    made = temporary(folder)
+    made.mkdir(parents=True)
+    try:
+        for name, (place, *_) in FOLDERS.items():
+            rows = _rows(source, name)
+            if rows is not None:
+                _write(LakeForm(name), rows, made / place)
+        if folder.exists():
+            folder.rmdir()
+        made.rename(folder)
+    except BaseException:
+        shutil.rmtree(made, ignore_errors=True)
+        raise
+
+
+def _rows(source: Any, name: str) -> Any:
+    """Return the rows of a table as a data set; None if there are none."""
+    if isinstance(source, Mapping):
+        return pads.dataset(_table(source[name])) if name in source else None
+    if isinstance(source, TableSet):
+        return pads.dataset(source.arrow(name)) if name in source.names else None
+    tables = source if isinstance(source, Scan) else scan(source)
+    if name not in tables.names:
+        return None
+    rows = tables.frame(name)
+    if not isinstance(rows, pads.Dataset | LakeRows):
+        raise TypeError(f"to_lake takes a Scan with engine='pyarrow', not {shorten(source)}")
+    return rows
+
+
+def _table(frame: Any) -> pa.Table:
+    rows = enter(frame, "to_lake")
+    if not isinstance(rows, nw.DataFrame):
+        raise TypeError(
+            f"to_lake takes frames of pandas, polars or pyarrow, not {type(frame).__name__}"
+        )
+    return rows.to_arrow()
+
+
+def _write(form: LakeForm, rows: pads.Dataset | LakeRows, folder: Path) -> None:
+    """Write the rows of a table."""
+    pads.write_dataset(
+        _batches(rows, form),
+        folder,
+        schema=form.stored.append(pa.field("date", pa.string())),
+        format="parquet",
+        partitioning=_BY_DATE,
+        use_threads=False,  # keeps the order of the rows
+        max_rows_per_group=_GROUP,
+        min_rows_per_group=_GROUP // 5,
+    )
+
+
+def _batches(rows: pads.Dataset | LakeRows, form: LakeForm) -> Iterator[pa.RecordBatch]:
+    names = [name for name in form.table.schema.names if name in rows.schema.names]
+    for batch in rows.to_batches(columns=names):
+        part = form.written(pa.Table.from_batches([batch]))
+        yield from part.append_column("date", _dates(part, form)).to_batches()
+
+
+def _dates(rows: pa.Table, form: LakeForm) -> pa.ChunkedArray:
+    seconds = rows[SECONDS[form.name]]
+    if seconds.null_count:
+        raise ValueError(f"to_lake cannot write {form.name} without a time: the date is unknown")
+    return pc.strftime(seconds.cast(pa.int64()).cast(pa.timestamp("s")), "%Y-%m-%d")

@@ -1,0 +1,222 @@
+"""Which files of a store have the rows that are asked for.
+
+The names of files say which masterchain seqnos they have. The files of a period are found by
+bisection, from the times in footers. The footers of the chosen files are verified, each once in a
+process.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from tonframes.errors import StoreError, warn
+from tonframes.scanning.asked import Asked, as_arrow, filter_of
+from tonframes.scanning.engines import Files, local_path
+from tonframes.seqnos import spell, subtract
+from tonframes.store import ENDS, read_transactions, within
+from tonframes.store.histories import files_of, held_spans
+from tonframes.store.merging import reading_again
+from tonframes.wire import schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from tonframes.scanning.asked import Filter
+    from tonframes.store import Period
+    from tonframes.store.files import Footer, HeldFile
+    from tonframes.store.reader import Reader
+
+_RANGED = ("transactions", "messages", "blocks")
+_SNAPSHOTS = ("accounts", "address_book", "metadata")
+#: The folders of histories, by table.
+_HISTORIES = {"transactions": "account_transactions", "messages": "account_messages"}
+
+#: How long after its own time a block of a shard may be committed: in seconds, and in masterchain
+#: blocks if the masterchain stood still. The validators of a shard take turns, by default every 250
+#: seconds (configuration parameter 28), and the masterchain does not commit blocks of a former turn
+#: (`ShardConfig::get_shard_cc_seqno` in crypto/block/mc-config.cpp of the TON monorepo).
+_LATE_SECONDS, _LATE_SEQNOS = 3600, 1000
+
+_THREADS = 8
+
+
+@dataclass(frozen=True)
+class HeldTables:
+    """The tables of a store that belong to masterchain seqnos, and its snapshots."""
+
+    reader: Reader
+    names = (*_RANGED, *_SNAPSHOTS)
+
+    @property
+    def histories(self) -> HistoryTables:
+        """The tables of histories."""
+        return HistoryTables(self.reader)
+
+    def __str__(self) -> str:
+        return f"the store {self.reader.path}"
+
+    def check(self, asked: Asked) -> None:
+        """Raise an error unless what is asked for is held."""
+        self.reader.check()
+        if asked.seqnos is None:
+            self.reader.check_transactions()
+        else:
+            self.reader.require(asked.seqnos)
+
+    def rows(self, name: str, asked: Asked) -> Files | pa.Table:
+        """Return the files of a table; of a snapshot, the newest row of each address."""
+        self.check(asked)
+        if name in _SNAPSHOTS:
+            return self.reader.snapshot(name, addresses=asked.accounts)
+        return _of_seqnos(self.reader, name, asked)
+
+
+@dataclass(frozen=True)
+class HistoryTables:
+    """The tables of a store that belong to histories of accounts."""
+
+    reader: Reader
+    names = ("transactions", "messages")
+
+    def __str__(self) -> str:
+        return f"histories in the store {self.reader.path}"
+
+    def check(self, asked: Asked) -> None:
+        """Raise an error unless what is asked for is held."""
+        if asked.seqnos is not None:
+            raise ValueError("seqnos: histories are chosen by accounts, since and until")
+        read_transactions(self.reader.path, asked.accounts, since=asked.since, until=asked.until)
+
+    def rows(self, name: str, asked: Asked) -> Files:
+        """Return the files of a table."""
+        self.check(asked)
+        return _of_histories(self.reader, name, asked)
+
+
+@reading_again
+def _of_seqnos(reader: Reader, name: str, asked: Asked) -> Files:
+    wanted = reader.held() if asked.seqnos is None else asked.seqnos
+    listed = reader.held_files(name, wanted)
+    if lacking := subtract(wanted, [run for run, _ in listed]):
+        warn(
+            f"{reader.path} holds no rows of {name} for {spell(lacking)}, because the service did "
+            "not show them"
+        )
+    listed = [] if asked.nothing else _of_period(listed, asked.period)
+    _check([file for _, file in listed])
+    whole = [file for run, file in listed if run == file.run]
+    cut = [(run, file) for run, file in listed if run != file.run]
+    chosen = filter_of(name, asked, [run for run, _ in listed])
+    return _files(name, whole, chosen, _rows_of(name, cut, chosen))
+
+
+def _rows_of(name: str, cut: Sequence[tuple[range, HeldFile]], chosen: Filter) -> pa.Table | None:
+    """Read the rows of files of which another one has some seqnos too, after `cp -r` of a store.
+
+    These are few, until the next writer to the store has put them in order.
+    """
+    if not cut:
+        return None
+    names = schema.TABLES[name].schema.names
+    rows = pa.concat_tables(within(file.read(names), [run]) for run, file in cut)
+    expression = as_arrow(chosen)
+    return rows if expression is None else rows.filter(expression)
+
+
+def _of_period(
+    listed: list[tuple[range, HeldFile]], period: Period | None
+) -> list[tuple[range, HeldFile]]:
+    """Choose the files that may have rows of a period; it may be some more."""
+    if period is None:
+        return listed
+
+    def last(place: int) -> int:
+        """Return the last time in a file, or in the next one that has rows."""
+        for here in range(place, len(listed)):
+            _, file = listed[here]
+            if (seconds := _last_second(file, file.stamp())) is not None:
+                return seconds
+        return ENDS["utime"] + _LATE_SECONDS
+
+    places = range(len(listed))
+    start = bisect_left(places, period.start - _LATE_SECONDS, key=last)
+    stop = bisect_left(places, period.end + _LATE_SECONDS, key=last)
+    chosen = listed[start : stop + 1]
+    end = chosen[-1][0].stop + _LATE_SEQNOS if chosen else 0
+    return chosen + [(run, file) for run, file in listed[stop + 1 :] if run.start < end]
+
+
+@lru_cache(1 << 14)  # files never change; the stamp tells if another one has taken the name
+def _last_second(file: HeldFile, _stamp: tuple[int, ...]) -> int | None:
+    _, times = file.times()
+    return int(times[1].timestamp()) if times else None
+
+
+@reading_again
+def _of_histories(reader: Reader, name: str, asked: Asked) -> Files:
+    accounts = held_spans(reader) if asked.accounts is None else asked.accounts
+    transactions = files_of(reader, accounts)
+    files = [file.beside(_HISTORIES[name]) for file in transactions]
+    _check(files)
+    _check_apart([file.beside("histories") for file in transactions], reader)
+    return _files(name, files, filter_of(name, asked))
+
+
+def _check_apart(histories: Sequence[HeldFile], reader: Reader) -> None:
+    """Raise `StoreError` if two files have the same transactions, after `cp -r` of a store."""
+    columns = ["account", "start_lt", "stop_lt"]
+    spans = pa.concat_tables(
+        [schema.HISTORIES.schema.empty_table().select(columns)]
+        + [file.read(columns) for file in histories]
+    ).sort_by([("account", "ascending"), ("start_lt", "ascending")])
+    before, reached = None, 0
+    for account, start, stop in zip(*(spans[name].to_pylist() for name in columns), strict=True):
+        if account == before and start < min(stop, reached):
+            raise StoreError(
+                f"two files of {reader.path / 'account_transactions'} may have the same "
+                f"transactions of {account}, because files of another store came in: "
+                "read_transactions reads each row once",
+                path=reader.path,
+            )
+        before, reached = account, max(stop, reached) if account == before else stop
+
+
+def _check(files: Sequence[HeldFile]) -> None:
+    """Verify footers, and raise `StoreError` if one of them is of an older version."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        footers = pool.map(_footer, files, [file.stamp() for file in files])
+        older = [file for file, footer in zip(files, footers, strict=True) if _is_older(footer)]
+    if older:
+        store = older[0].path.parent.parent
+        raise StoreError(
+            f"{len(older):,} files of {store} have columns of an older version, such as "
+            f"{older[0].path}: upgrade_store({str(store)!r}) writes them with the present ones",
+            path=older[0].path,
+        )
+
+
+@lru_cache(1 << 16)
+def _footer(file: HeldFile, _stamp: tuple[int, ...]) -> Footer:
+    return file.footer()
+
+
+def _is_older(footer: Footer) -> bool:
+    return footer.schema < schema.VERSION
+
+
+def _files(
+    name: str, files: Sequence[HeldFile], chosen: Filter, more: pa.Table | None = None
+) -> Files:
+    return Files(
+        paths=tuple(local_path(file.path) for file in files),
+        sizes=tuple(file.size() for file in files),
+        schema=schema.TABLES[name].schema,
+        chosen=chosen,
+        more=more,
+    )

@@ -1,0 +1,197 @@
+"""scan: a store, or the public lake, as the lazy frames of an engine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from tonframes.errors import did_you_mean, shorten
+from tonframes.scanning.asked import Asked
+from tonframes.scanning.engines import Engine, Files, check_engine, frame_of, frame_of_table
+from tonframes.scanning.held import HeldTables, HistoryTables
+from tonframes.scanning.lake import LakeTables, lake_at
+from tonframes.store.reader import Reader
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import date, datetime
+    from os import PathLike
+
+Name = Literal["transactions", "messages", "blocks", "accounts", "address_book", "metadata"]
+Tables = HeldTables | HistoryTables | LakeTables
+
+
+@overload
+def scan(
+    store: str | PathLike[str],
+    table: None = None,
+    *,
+    engine: Engine = "pyarrow",
+    seqnos: range | Iterable[int] | int | str | None = None,
+    accounts: Iterable[str] | None = None,
+    since: datetime | date | str | None = None,
+    until: datetime | date | str | None = None,
+) -> Scan: ...
+@overload
+def scan(
+    store: str | PathLike[str],
+    table: Name,
+    *,
+    engine: Engine = "pyarrow",
+    seqnos: range | Iterable[int] | int | str | None = None,
+    accounts: Iterable[str] | None = None,
+    since: datetime | date | str | None = None,
+    until: datetime | date | str | None = None,
+) -> Any: ...
+def scan(
+    store: str | PathLike[str],
+    table: Name | None = None,
+    *,
+    engine: Engine = "pyarrow",
+    seqnos: range | Iterable[int] | int | str | None = None,
+    accounts: Iterable[str] | None = None,
+    since: datetime | date | str | None = None,
+    until: datetime | date | str | None = None,
+) -> Any:
+    """Open a store, or the public lake, as the lazy frames of an engine.
+
+    Nothing is read before the engine needs it, so there may be more rows than fit into memory.
+    Files that have no rows of the seqnos or moments that are asked for are not opened. The footers
+    of the others are verified, once in a process.
+
+    Parameters
+    ----------
+    store
+        A store, or a lake: `s3://aws-public-blockchain/v1.1/ton/`, or a folder with files in its
+        form, as `to_lake` writes them.
+    table
+        transactions, messages or blocks; or accounts, address_book or metadata, which have the
+        newest row of each address, and are read into memory. None is all: the result is an object
+        with these tables that every helper takes like a `Blocks`.
+    engine
+        pyarrow, duckdb, polars, dask or spark. Spark uses the active session.
+    seqnos
+        Masterchain seqnos, or a single one; or text: `100:150` (without 150), or `100`. None is all
+        that are held.
+    accounts
+        Accounts in any form; a single one may be passed as text. Transactions of these accounts
+        and the messages of these transactions; of the snapshots, the rows of these addresses.
+    since, until
+        Moments, as in `fetch_transactions`; `until` is not included. Rows are chosen by the time of
+        their block: `now`, `tx_now` or `gen_utime`. The snapshots have their newest rows anyway.
+
+    Returns
+    -------
+    With `table`, a `pyarrow.dataset.Dataset`, a DuckDB relation, a polars LazyFrame, a Dask
+    DataFrame or a Spark DataFrame, with the columns of `describe(table)`. Rows come in no certain
+    order, except for pyarrow and polars: in that of `read_blocks`. Without `table`, a `Scan`.
+
+    Raises
+    ------
+    MissingError
+        Some of `seqnos` are not held; `.missing` has their ranges.
+    StoreError
+        There is no store at `store`, a file of it is damaged, or of an older version
+        (`upgrade_store` writes it anew) or of a newer one.
+    ImportError
+        The engine is not installed.
+
+    Warns
+    -----
+    TonframesWarning
+        The service did not show blocks for some of the seqnos, so that they have no rows.
+
+    Notes
+    -----
+    pyarrow and Dask verify the checksum of each page that they read, as `read_blocks` does. The
+    other engines read local files in their own way, and have no such check: `verify_store` finds
+    damage.
+
+    A frame names the files that were there when it was made. They stay for a while after a
+    compaction; later the engine says that a file is missing, and `scan` makes a frame of the files
+    of that time. An object with all tables lists the files each time.
+
+    In the lake, columns that it does not have are null: `describe` lists columns, and
+    `mc_block_seqno` of messages is one of those. So `seqnos` chooses no messages there.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> transactions = tf.scan(tf.sample(), "transactions", engine="duckdb")
+    >>> transactions.aggregate("aborted, count(*) AS count").order("count")
+    ┌─────────┬───────┐
+    >>> tf.fee_summary(tf.scan(tf.sample(), seqnos="90000000:90000010", engine="polars")).collect()
+    """
+    asked = Asked.parse(seqnos, accounts, since, until)
+    check_engine(engine)
+    tables = lake_at(store) or HeldTables(Reader(store))
+    found = Scan(tables, engine, asked)
+    return found if table is None else found.frame(table)
+
+
+class Scan:
+    """The tables of a store, or of the public lake, as lazy frames of an engine.
+
+    `scan` makes one. Every helper takes it like `Blocks`, and returns a frame of the engine. The
+    files are listed anew each time that a table is asked for.
+    """
+
+    def __init__(self, tables: Tables, engine: Engine, asked: Asked) -> None:
+        self._tables = tables
+        self._engine = engine
+        self._asked = asked
+        tables.check(asked)
+
+    @property
+    def transactions(self) -> Any:
+        """The transactions."""
+        return self.frame("transactions")
+
+    @property
+    def messages(self) -> Any:
+        """The messages of these transactions."""
+        return self.frame("messages")
+
+    @property
+    def blocks(self) -> Any:
+        """The blocks. They cannot be chosen by accounts."""
+        return self.frame("blocks")
+
+    @property
+    def accounts(self) -> Any:
+        """The newest state of each account, in memory."""
+        return self.frame("accounts")
+
+    @property
+    def address_book(self) -> Any:
+        """The newest entry of each address, in memory."""
+        return self.frame("address_book")
+
+    @property
+    def metadata(self) -> Any:
+        """The newest entry of each token, in memory."""
+        return self.frame("metadata")
+
+    @property
+    def histories(self) -> Scan:
+        """The transactions of accounts that `fetch_transactions` has fetched into the store."""
+        if isinstance(self._tables, HeldTables):
+            return Scan(self._tables.histories, self._engine, self._asked)
+        raise ValueError(f"{self._tables} has no other histories of accounts")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The tables."""
+        return self._tables.names
+
+    def frame(self, table: str) -> Any:
+        """Return a table by its name."""
+        if table not in self.names:
+            near = did_you_mean(str(table), self.names) or f": there are {', '.join(self.names)}"
+            raise ValueError(f"{self._tables} has no table {shorten(table)}{near}")
+        rows = self._tables.rows(table, self._asked)
+        if isinstance(rows, Files):
+            return frame_of(self._engine, rows)
+        return frame_of_table(self._engine, rows)
+
+    def __repr__(self) -> str:
+        return f"<Scan of {self._tables} with {self._engine}: {self._asked}>"

@@ -1,0 +1,193 @@
+"""Merged files take the places of the smaller ones that have the same rows.
+
+A merged file is written into the folder `merging`. From then on tonframes reads it instead of the
+smaller ones. A file of one span of 100 masterchain seqnos takes the place of its parts at once. A
+compacted file, which is wider, takes three steps, so that readers that were given paths find them:
+
+1. The smaller files stay in the folders of the tables for the grace. Data sets of other engines
+   have these folders and do not have `merging`, so they have each row once.
+2. Each folder is exchanged for one with the compacted files instead of the smaller ones. Where the
+   system can exchange folders, a data set has all rows at every moment. Otherwise those of one
+   folder are away for as long as its smaller files are removed.
+3. For another grace the compacted files stay in `merging` as well, as second names (hard links).
+
+A process that is killed leaves what the next writer completes.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from tonframes.atomic import exchange, sync
+from tonframes.seqnos import SPAN, subtract
+from tonframes.store import damage
+from tonframes.store.files import BY_ACCOUNT, RANGED, Damaged, range_name
+from tonframes.store.listing import MERGING, is_inside, widest
+from tonframes.store.writer import Writer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+#: Seconds. So long files that were replaced stay for those who have their paths.
+GRACE = 3600.0
+
+
+class PlaceWriter(Writer):
+    """A store whose merged files take their places."""
+
+    def settle(self, grace: float) -> None:
+        """Put the merged files into their places that have waited for so many seconds."""
+        with self._writing():
+            self._finish_merging(grace)
+
+    def place_copy(self, new: Path) -> None:
+        """Put a copy by account into its folder."""
+        with self._writing():
+            folder = self.path / BY_ACCOUNT
+            folder.mkdir(exist_ok=True)
+            new.replace(folder / new.name)
+            sync(folder)
+
+    def remove_copies(self, grace: float) -> None:
+        """Remove copies by account of files that have become a part of larger ones."""
+        with self._writing():
+            held = tuple(self.files(RANGED[-1]))
+            for run, file in self._ranges(BY_ACCOUNT).items():
+                if run not in held and is_inside(run, held) and damage.is_old(file, grace):
+                    file.unlink()
+
+    def _finish_merging(self, grace: float = GRACE) -> None:
+        """Put merged files into their places, and remove the smaller ones."""
+        folder = self.path / MERGING
+        if not folder.is_dir():
+            return
+        due = [file for file in self._merged().values() if self._is_due(file, grace)]
+        self._put_in_place([file for file in due if self._is_sound(file)])
+        self._remove_second_names(grace)
+        self._sweep_merging()
+        for empty in (*(folder / name for name in RANGED), folder):
+            with suppress(OSError):  # it has files, or is not there
+                empty.rmdir()
+
+    def _run_of(self, file: Path) -> range:
+        return self._held_file(file, None).run or range(0)
+
+    def _merged(self) -> dict[range, Path]:
+        return self._ranges(f"{MERGING}/{RANGED[-1]}")
+
+    def _is_due(self, merged: Path, grace: float) -> bool:
+        """Return whether a merged file is to take its place now, or has begun to."""
+        *others, last = [self.path / name / merged.name for name in RANGED]
+        if last.exists():
+            return False
+        narrow = len(self._run_of(merged)) <= SPAN
+        return narrow or any(map(os.path.exists, others)) or damage.is_old(merged, grace)
+
+    def _is_sound(self, merged: Path) -> bool:
+        """Set merged files aside if one of them is damaged, and return whether they are sound.
+
+        Some of them may have their places already.
+        """
+        network = self.network
+        try:
+            for name in damage.check(self._held_file(merged, network)).tables:
+                there = self.path / MERGING / name / merged.name
+                place = there if there.exists() else self.path / name / merged.name
+                damage.check(self._held_file(place, network))
+        except Damaged as damaged:
+            self._put_aside([merged], f"{damaged.path} {damaged.reason}")
+            return False
+        return True
+
+    def _put_in_place(self, merged: Sequence[Path]) -> None:
+        """Exchange the smaller files for the merged ones, those of the transactions last."""
+        wide = widest(map(self._run_of, merged))
+        for name in RANGED if wide else ():
+            old = [
+                file
+                for run, file in self._ranges(name).items()
+                if run not in wide and is_inside(run, wide)
+            ]
+            there = self._ranges(f"{MERGING}/{name}")
+            new = [there[run] for run in wide if run in there]
+            compacted = any(len(run) > SPAN for run in wide)
+            if not (compacted and self._exchange(self.path / name, old, new)):
+                self._replace(self.path / name, old, new)
+        self._remove(run for run in self._merged() if run not in wide and is_inside(run, wide))
+
+    def _exchange(self, folder: Path, old: Iterable[Path], new: Iterable[Path]) -> bool:
+        """Replace files of a folder in one step; return whether the system can."""
+        other = self.path / MERGING / f"{folder.name}.new"
+        removed = {file.name for file in old}
+        kept = [file for file in folder.iterdir() if file.name not in removed]
+        try:
+            shutil.rmtree(other, ignore_errors=True)
+            other.mkdir()
+            shutil.copystat(folder, other)
+            status = folder.stat()
+            os.chown(other, status.st_uid, status.st_gid)
+            for file in (*kept, *new):
+                os.link(file, other / file.name, follow_symlinks=False)
+            sync(other)
+            if not exchange(folder, other):
+                raise OSError  # noqa: TRY301 - as where there are no hard links
+        except (OSError, NotImplementedError, AttributeError):
+            shutil.rmtree(other, ignore_errors=True)
+            return False
+        sync(self.path)
+        sync(other.parent)
+        for file in other.iterdir():  # from here on it is the folder of before
+            if file.name not in removed and not os.path.lexists(folder / file.name):
+                file.rename(folder / file.name)  # another program put it there meanwhile
+        shutil.rmtree(other)
+        return True
+
+    def _replace(self, folder: Path, old: Iterable[Path], new: Iterable[Path]) -> None:
+        """Replace files of a folder, the old ones first, so that it never has a row twice."""
+        for file in old:
+            file.unlink()
+        for file in new:
+            if len(self._run_of(file)) > SPAN:
+                with suppress(OSError, NotImplementedError):
+                    os.link(file, folder / file.name)
+            if not (folder / file.name).exists():
+                file.replace(folder / file.name)
+        sync(folder)
+
+    def _remove_second_names(self, grace: float) -> None:
+        """Remove files that have their places, after the grace."""
+        self._remove(
+            run
+            for run, file in self._merged().items()
+            if (self.path / RANGED[-1] / file.name).exists() and damage.is_old(file, grace)
+        )
+
+    def _remove_second_names_of(self, files: Iterable[Path]) -> None:
+        """Remove the second names of files that are about to leave their places."""
+        for file in files:
+            second = self.path / MERGING / file.parent.name / file.name
+            if second != file and file.exists() and second.exists() and second.samefile(file):
+                second.unlink()
+
+    def _remove(self, runs: Iterable[range]) -> None:
+        """Remove merged files, that of the transactions first."""
+        for run in runs:
+            for name in reversed(RANGED):
+                (self.path / MERGING / name / range_name(run)).unlink(missing_ok=True)
+
+    def _sweep_merging(self) -> None:
+        """Remove merged files without their transactions, unless no others have their rows."""
+        merged, held = self._merged(), self._committed()
+        for name in RANGED[:-1]:
+            rest = self._ranges(f"{MERGING}/{name}").items()
+            left = {run: file for run, file in rest if run not in merged}
+            lost = [file for run, file in left.items() if subtract([run], held)]
+            self._put_aside(
+                lost, f"{self.path / MERGING} has files of which no others have the rows"
+            )
+            for file in left.values():
+                file.unlink(missing_ok=True)
