@@ -59,7 +59,11 @@ def lazy(native: Any) -> Frame:
     if isinstance(frame, nw.LazyFrame) or frame.implementation.is_polars():
         wrapped: Frame = frame.lazy()
         return wrapped
-    inside = nw.from_arrow(_arrow(frame), backend="polars")
+    import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
+
+    # Chunks stay as they are: joining them would copy all columns.
+    columns: Any = pl.from_arrow(_arrow(frame), rechunk=False)
+    inside: nw.DataFrame[Any] = nw.from_native(columns, eager_only=True)
     categories = [n for n, dtype in inside.schema.items() if dtype in (nw.Categorical, nw.Enum)]
     inside = inside.with_columns(nw.col(name).cast(nw.String) for name in categories)
     if frame.implementation.is_pandas():  # to which NaN is null
@@ -87,7 +91,10 @@ def computed(frame: Frame, like: Any) -> Any:
     numbers = numbers_of(frame)
     result = _converted(rows.drop(numbers), given).to_native()
     if numbers and given.implementation.is_pandas():
-        return result.set_axis(like.index.take(rows[_ROW].to_numpy()))
+        # Steps drop rows, but do not move them: if none is dropped, the index is that of `like`.
+        dropped = len(rows) < len(like)
+        index = like.index.take(rows[_ROW].to_numpy()) if dropped else like.index
+        return result.set_axis(index)
     return result
 
 
@@ -243,7 +250,7 @@ def _in_force(integers: pa.ChunkedArray, starts: Any, values: pa.Array) -> pa.Ch
 def _looked_up_on_polars(
     frame: Frame, column: str, in_force: Callable[[Any], pa.ChunkedArray], name: str
 ) -> Frame:
-    import polars as pl  # noqa: PLC0415 - installed if the frame is one of it
+    import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
 
     def work(integers: Any) -> Any:
         return pl.Series(integers.name, in_force(integers.to_arrow()), pl.Float64)

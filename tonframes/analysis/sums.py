@@ -285,7 +285,7 @@ def _whole_on_arrow(
 def _whole_on_polars(
     groups: Frame, names: Sequence[str], helper: str, keys: Sequence[str]
 ) -> Frame:
-    import polars as pl  # noqa: PLC0415 - installed if the frame is one of it
+    import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
 
     def work(frame: Any) -> Any:
         table = _whole_on_arrow(frame.to_arrow(), names, helper, keys)

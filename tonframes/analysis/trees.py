@@ -68,7 +68,7 @@ FROM numbered LEFT JOIN deepest USING (link) GROUP BY trace_id
 
 
 def _on_polars(links: Any) -> Frame:
-    import polars as pl  # noqa: PLC0415 - installed if the frame is one of it
+    import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
 
     def work(frame: Any) -> Any:
         once = frame.select("tx_hash").unique("tx_hash", keep="first", maintain_order=True)
