@@ -350,7 +350,7 @@ def test_columns_that_are_not_read_may_hold_anything(helper, sample):
 MINE = {
     "floats": ([1.5, None], "Float64", [1.5, None]),
     "floats of Arrow": (
-        pd.array(pa.array([1.5, float("nan")]), pd.ArrowDtype(pa.float64())),
+        pd.array(pa.array([1.5, float("nan"), None]), pd.ArrowDtype(pa.float64())),
         "Float64",
         [1.5, None],
     ),
@@ -370,7 +370,7 @@ MINE = {
 @pytest.mark.parametrize("mine", MINE)
 def test_columns_to_group_by_may_be_of_any_dtype(mine, sample):
     values, dtype, expected = MINE[mine]
-    transactions = sample[0].iloc[:2].assign(mine=values)
+    transactions = sample[0].iloc[: len(values)].assign(mine=values)
     found = tf.gas_summary(transactions, by="mine")
     assert str(found.mine.dtype) == dtype
     listed = [None if pd.isna(value) else value for value in found.mine]

@@ -329,13 +329,16 @@ def _balance(when: str, status: str) -> nw.Expr:
 
 def _with_chains(rows: Frame) -> Frame:
     """Divide the transactions of an account into chains, and add the figures of each chain."""
-    rows = engines.with_previous(rows, ["hash", "known_after"], "account", "lt")
+    rows = rows.with_columns(
+        nw.col(name).shift(1).over("account", order_by="lt").alias(f"previous_{name}")
+        for name in ("hash", "known_after")
+    )
     linked = nw.col("previous_hash") == nw.col("prev_trans_hash")
     continues = linked & (nw.col("previous_known_after") == 0) & nw.col("before").is_null()
     continues = continues.fill_null(value=False)
     rows = rows.with_columns(start=nw.when(continues).then(nw.lit(0)).otherwise(nw.lit(1)))
-    rows = engines.with_running(rows, "start", ["account"], "lt")
-    within = ("account", "running_start")
+    rows = rows.with_columns(number=nw.col("start").cum_sum().over("account", order_by="lt"))
+    within = ("account", "number")
     return rows.with_columns(
         changes=nw.col("change").sum().over(*within),
         known=nw.col("known_change").sum().over(*within),

@@ -328,22 +328,6 @@ def by_group(frame: Frame, by: Sequence[str], step: Step) -> Frame:
     return step(frame)
 
 
-def with_previous(frame: Frame, names: Sequence[str], by: str, order: str) -> Frame:
-    """Add the values of columns in the previous row of the group, as `previous_…`.
-
-    For steps of `by_group`. The values are null in the first row of a group.
-    """
-    return frame.with_columns(
-        nw.col(name).shift(1).over(by, order_by=order).alias(f"previous_{name}") for name in names
-    )
-
-
-def with_running(frame: Frame, name: str, by: Sequence[str], order: str) -> Frame:
-    """Add the running sum of a column within groups, as `running_…`. For steps of `by_group`."""
-    running = nw.col(name).cum_sum().over(*by, order_by=order)
-    return frame.with_columns(running.alias(f"running_{name}"))
-
-
 # ── the order of rows ────────────────────────────────────────────────────────────────────────────
 
 
