@@ -87,6 +87,7 @@ bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_fetch.py
 	$(BIN)/python tests/benchmarks/bench_analysis.py
 	$(BIN)/python tests/benchmarks/bench_store.py
+	$(BIN)/python tests/benchmarks/bench_files.py
 
 # Without MILLIONS: 10, and as many as half of the free disk takes.
 bench-scale: .venv/.dev

@@ -24,7 +24,7 @@ ABOUT = {"schema": 1, "extra": '{"schema": "seal": "' + "f" * 64}
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "rows.parquet"
-    path.write_bytes(b"".join(sealed.content(ROWS.schema, ROWS, ABOUT)))
+    path.write_bytes(b"".join(sealed.content(ROWS.schema, ROWS, ABOUT, [])))
     return path
 
 
@@ -55,9 +55,10 @@ def test_every_flipped_bit_of_a_footer_is_noticed_when_the_file_is_opened(file):
             flip(file, place, bit)
             try:
                 with sealed.opened(file) as opened:
-                    assert opened.parquet().read().equals(ROWS)
-                    assert ABOUT.items() <= opened.about.items()
-                unnoticed.append(place)
+                    if opened.sealed:  # or the flip made the footer too short: a store refuses it
+                        assert opened.parquet().read().equals(ROWS)
+                        assert ABOUT.items() <= opened.about.items()
+                        unnoticed.append(place)
             except sealed.SealError:
                 pass
             flip(file, place, bit)

@@ -122,6 +122,13 @@ def _parser() -> argparse.ArgumentParser:
     blocks.add_argument(
         "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
     )
+    blocks.add_argument(
+        "--processes",
+        type=_count,
+        metavar="N",
+        help="how many processes fetch; 1 is this one alone (default: as many as cores for 1000 "
+        "masterchain blocks and more from a service without a rate limit, and 1 elsewhere)",
+    )
     _add_service(blocks)
     blocks.set_defaults(run=_fetch_blocks)
 
@@ -335,6 +342,12 @@ def _port(text: str) -> int:
     return int(text)
 
 
+def _count(text: str) -> int:
+    if not _is_number(text) or not int(text):
+        raise argparse.ArgumentTypeError(f"expected a number such as 4, not {shorten(text)}")
+    return int(text)
+
+
 def _rate(text: str) -> float:
     # float() reads the digits of every script, and underscores.
     if not re.fullmatch(r"[0-9]+(\.[0-9]*)?|\.[0-9]+", text):
@@ -364,7 +377,8 @@ def _fetch_blocks(options: argparse.Namespace) -> None:
             print(plan)
             return
         sys.stderr.write(f"{plan}\n")
-        print(_card(tf.fetch_blocks(seqnos, client=client, store=store)))
+        blocks = tf.fetch_blocks(seqnos, client=client, store=store, executor=options.processes)
+        print(_card(blocks))
 
 
 def _fetch_transactions(options: argparse.Namespace) -> None:

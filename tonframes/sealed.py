@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 from tonframes.regular import irregular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 #: The key of the Parquet metadata with what a file says of itself, as a JSON object.
@@ -41,8 +41,8 @@ _DIGITS = re.compile(rb'[0-9a-f]{64}(?=")')
 
 #: A Parquet file begins with this. It ends with the length of the footer and this.
 _MAGIC, _END = b"PAR1", 8
-#: Bytes that are read from the end at first; footers of transactions have about 80,000.
-_TAIL = 2**17
+#: Bytes that are read from the end at first; footers of transactions have about 20,000.
+_TAIL = 2**15
 #: Bytes that are read and hashed at once.
 _SLICE = 2**20
 
@@ -72,16 +72,24 @@ class Opened:
         return pq.ParquetFile(self.source, page_checksum_verification=True)
 
 
-def content(schema: pa.Schema, rows: pa.Table, about: Mapping[str, Any]) -> list[memoryview]:
+def content(
+    schema: pa.Schema, rows: pa.Table, about: Mapping[str, Any], statistics: Sequence[str]
+) -> list[memoryview]:
     """Return the content of a sealed file, in two pieces.
 
     Parameters
     ----------
+    schema
+        If its fields have metadata, the file has the whole Arrow schema, with which a footer is
+        three times as long. Otherwise it has the metadata of the schema alone: Parquet's own types
+        are enough for the tables of tonframes.
     about
         What the file says of itself; the first member is `schema`.
+    statistics
+        The columns of which the footer has the least and the greatest value.
     """
     sink = pa.BufferOutputStream()
-    _write(sink, schema, [rows], about)
+    _write(sink, schema, [rows], about, statistics)
     whole = memoryview(sink.getvalue())
     head = whole[: len(whole) - _END - int.from_bytes(whole[-_END:][:4], "little")]
     footer = bytearray(whole[len(head) :])
@@ -97,6 +105,8 @@ def write(
     schema: pa.Schema,
     groups: Iterable[pa.Table],
     about: Mapping[str, Any],
+    *,
+    statistics: Sequence[str],
     digest: Callable[[pq.ParquetFile], str],
 ) -> None:
     """Write a new sealed file, one row group after the other.
@@ -113,7 +123,7 @@ def write(
         Returns the digest of the rows, which are read from the file.
     """
     with pa.OSFile(str(file), "wb") as sink:
-        _write(sink, schema, groups, about)
+        _write(sink, schema, groups, about, statistics)
     with pa.OSFile(str(file)) as source:
         footer = bytearray(_footer_of(source))
         found = digest(pq.ParquetFile(source, page_checksum_verification=True))
@@ -126,15 +136,28 @@ def write(
 
 
 def _write(
-    sink: pa.NativeFile, schema: pa.Schema, groups: Iterable[pa.Table], about: Mapping[str, Any]
+    sink: pa.NativeFile,
+    schema: pa.Schema,
+    groups: Iterable[pa.Table],
+    about: Mapping[str, Any],
+    statistics: Sequence[str],
 ) -> None:
     """Write a Parquet file with blanks in the place of its seals."""
-    with pq.ParquetWriter(sink, schema, compression="zstd", write_page_checksum=True) as writer:
+    described = any(field.metadata for field in schema)
+    with pq.ParquetWriter(
+        sink,
+        schema,
+        compression="zstd",
+        write_page_checksum=True,
+        write_statistics=list(statistics),
+        store_schema=described,
+    ) as writer:
         for rows in groups:
             writer.write_table(rows)
         blank = _BLANK.decode()
-        said = json.dumps({**about, "footer_seal": blank, "seal": blank})
-        writer.add_key_value_metadata({KEY: said.encode()})
+        said = json.dumps({**about, "footer_seal": blank, "seal": blank}).encode()
+        more = {} if described else schema.metadata or {}
+        writer.add_key_value_metadata({**more, KEY: said})
 
 
 def _seal_footer(footer: bytearray) -> None:

@@ -59,7 +59,7 @@ PREVIEWED = {
 
 @dataclass(frozen=True)
 class Glance:
-    """What is known about a table without reading it; None where that would take too long."""
+    """What is known about a table without reading it; None or 0 where that would take too long."""
 
     rows: int | None
     first: datetime | None = None
@@ -187,10 +187,12 @@ class TableSet(ABC):
         folder.mkdir(parents=True, exist_ok=True)
         # `read_blocks` tells by these two which files belong together.
         about = self._about() | {"tables": list(self._tables), "writing": secrets.token_hex(8)}
-        tables = {folder / f"{name}.parquet": self.arrow(name) for name in self._tables}
-        with replacing_all(list(tables)) as sinks:
-            for sink, rows in zip(sinks, tables.values(), strict=True):
-                sink.writelines(sealed.content(rows.schema, rows, about))
+        tables = {name: self.arrow(name) for name in self._tables}
+        with replacing_all([folder / f"{name}.parquet" for name in tables]) as sinks:
+            for sink, (name, rows) in zip(sinks, tables.items(), strict=True):
+                pruning = [c for c in schema.TABLES[name].pruning if c in rows.column_names]
+                # Such a file is also read alone, so each has the units and meanings.
+                sink.writelines(sealed.content(rows.schema, rows, about, pruning))
 
     def _about(self) -> dict[str, Any]:
         """Return what the rows do not tell, to be written with them."""

@@ -10,18 +10,25 @@ committed yet is at most a file; beside it are pages that come before their turn
 times as many blocks take at most 1.2 times the memory. Not kept: importing takes most of the first
 peak, 10 masterchain blocks are less than a page, and allocators keep what they once had.
 
+Cores: the same from a service that answers without work, by one process and by several on as many
+cores, their start included; beside it the floor. The promise: more cores are faster.
+
 Requests: how many a million transactions take, and how much of a rate limit is used.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
+import socket
 import subprocess
 import sys
 import time
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
@@ -46,6 +53,8 @@ BUSY, SMALL = (60, 250), (1000, 20)
 ROUNDS = 7
 #: Limits of the rate, and the rows of a page that make a fetch last some time.
 RATES = {10: 250, 25: 100, 100: 25}
+#: Masterchain blocks that show what more cores do, the numbers of processes, and the rounds.
+LONG, PROCESSES, TURNS = (300, 250), (1, 2, 4), 3
 #: How many masterchain blocks are fetched to see what memory they take; 100 fill a file.
 LENGTHS = (10, 100, 1000)
 
@@ -121,6 +130,117 @@ def show_throughput(folder: Path) -> None:
     print(f"  {'fetch beside the floor':<42}{ratio:10.2f} times")
 
 
+class Replayed(asyncio.Protocol):
+    """Answers from memory, by operation and seqno."""
+
+    answers: dict[tuple[str, str], bytes]
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Keep the connection."""
+        self._transport, self._read = transport, b""
+
+    def data_received(self, data: bytes) -> None:
+        """Answer each request that is whole."""
+        self._read += data
+        while b"\r\n\r\n" in self._read:
+            head, _, self._read = self._read.partition(b"\r\n\r\n")
+            path, _, query = head.split(b" ", 2)[1].decode().partition("?")
+            seqno = dict(part.partition("=")[::2] for part in query.split("&")).get("seqno", "")
+            found = self.answers.get((path.rpartition("/")[2], seqno))
+            status, body = (b"200 OK", found) if found else (b"500 Error", CANNOT % path.encode())
+            self._transport.write(HEAD % (status, len(body)) + body)
+
+
+HEAD = b"HTTP/1.1 %b\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+CANNOT = b'{"error":"internal server error: Cannot GET %b"}'
+
+
+def replay(answers: dict[tuple[str, str], bytes], port: int) -> None:
+    """Answer from memory, beside other processes at the same port."""
+    Replayed.answers = answers
+
+    async def run() -> None:
+        server = await asyncio.get_running_loop().create_server(
+            Replayed, "127.0.0.1", port, reuse_port=True
+        )
+        await server.serve_forever()
+
+    asyncio.run(run())
+
+
+@contextmanager
+def replaying(url: str, seqnos: range) -> Iterator[str]:
+    """Serve what a service has answered about masterchain blocks, from two processes."""
+    answers: dict[tuple[str, str], bytes] = {}
+    with requests.Session() as session:
+        for operation, wanted in {
+            "masterchainInfo": [""],
+            "masterchainBlockShardState": range(seqnos.start - 1, seqnos.stop),
+            "masterchainBlockShards": seqnos,
+            "transactionsByMasterchainBlock": seqnos,
+        }.items():
+            for seqno in wanted:
+                page = {"seqno": seqno, "limit": 1000, "offset": 0, "sort": "asc"}
+                answer = session.get(f"{url}/api/v3/{operation}", params=page, timeout=60)
+                if answer.ok:
+                    answers[operation, str(seqno)] = answer.content
+    with socket.socket() as held:
+        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        held.bind(("127.0.0.1", 0))
+        port = held.getsockname()[1]
+        context = get_context("fork")
+        processes = [context.Process(target=replay, args=(answers, port)) for _ in range(2)]
+        for process in processes:
+            process.start()
+        time.sleep(1)
+        try:
+            yield f"http://127.0.0.1:{port}"
+        finally:
+            for process in processes:
+                process.kill()
+                process.join()
+
+
+def show_time(url: str, start: int, stop: int, store: str, executor: int) -> None:
+    """Fetch on so many cores and with as many processes; print the seconds. 0 is the floor."""
+    os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: max(1, executor)])
+    began = time.perf_counter()
+    if executor:
+        with tf.Client(url) as client:
+            tf.fetch_blocks(
+                range(start, stop), client=client, store=store, executor=executor, progress=False
+            )
+    else:
+        floor(url, range(start, stop))
+    print(time.perf_counter() - began)
+
+
+def show_cores(folder: Path) -> None:
+    """Print transactions per second of one process and of several."""
+    seqnos = make(folder / "long", *LONG)[1:]
+    count = len(seqnos) * LONG[1]
+    times: dict[int, list[float]] = {executor: [] for executor in (0, *PROCESSES)}
+    with serving(folder / "long") as service, replaying(service, seqnos) as url:
+        for turn in range(TURNS):
+            for executor, seconds in times.items():
+                store = folder / f"cores-{turn}-{executor}"
+                arguments = (url, seqnos.start, seqnos.stop, str(store), executor)
+                seconds.append(float(_output(f"show_time(*{arguments!r})")))
+    print(f"\n{len(seqnos)} masterchain blocks of {LONG[1]} transactions, answered from memory")
+    for executor, seconds in times.items():
+        name = f"{executor} processes on as many cores" if executor else "the floor, on one core"
+        rate, ratio = count / median(seconds), median(times[1]) / median(seconds)
+        print(f"  {name:<42}{rate:10.0f} transactions/s {ratio:8.2f} times one process")
+
+
+def _output(code: str) -> str:
+    """Return what a function of this module prints in a process of its own."""
+    command = [sys.executable, "-c", f"import {Path(__file__).stem} as b; b.{code}"]
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=Path(__file__).parent
+    ).stdout
+
+
 def show_peak(url: str, start: int, stop: int, store: str) -> None:
     """Fetch, in a process of its own, and print its peak of memory in bytes."""
     fetch(url, range(start, stop), Path(store))
@@ -132,15 +252,7 @@ def show_peak(url: str, start: int, stop: int, store: str) -> None:
 def peak(url: str, seqnos: range, store: Path) -> int:
     """Return the peak of memory of a process that fetches these."""
     arguments = (url, seqnos.start, seqnos.stop, str(store))
-    code = f"import {Path(__file__).stem} as b; b.show_peak(*{arguments!r})"
-    output = subprocess.run(
-        [sys.executable, "-c", code],
-        check=True,
-        capture_output=True,
-        text=True,
-        cwd=Path(__file__).parent,
-    )
-    return int(output.stdout)
+    return int(_output(f"show_peak(*{arguments!r})"))
 
 
 def show_memory(folder: Path) -> None:
@@ -184,5 +296,6 @@ def _ends(path: Path) -> tuple[int, int]:
 if __name__ == "__main__":
     with TemporaryDirectory() as folder:
         show_throughput(Path(folder))
+        show_cores(Path(folder))
         show_memory(Path(folder))
         show_requests(Path(folder))

@@ -507,7 +507,7 @@ incoming AS (
     FROM messages LEFT JOIN names ON opcode = number
     WHERE direction = 'in'
 )
-SELECT transactions.hash, CASE WHEN descr = 'tick_tock' THEN 'tick-tock' ELSE operation END
+SELECT transactions.*, CASE WHEN descr = 'tick_tock' THEN 'tick-tock' ELSE operation END
     AS operation
 FROM transactions LEFT JOIN incoming ON transactions.hash = tx_hash
 """

@@ -1066,7 +1066,7 @@ def test_the_key_of_ton_center_is_not_sent_to_others(server, monkeypatch):
         ask(client)
     assert [seen.headers.get("X-API-Key") for seen in server.seen] == [None, "other"]
     with Client("https://toncenter.com.example.org") as client:
-        assert client._retry._key is None
+        assert client._retry.key is None
 
 
 def test_proxies_and_netrc_stay_out_of_loopback(server, monkeypatch, tmp_path):  # F37

@@ -15,8 +15,9 @@ from slow import SEEDS, slow_after
 
 import tonframes as tf
 from tonframes.cli import main
-from tonframes.fetch import blocks as fetching
+from tonframes.fetch import reading
 from tonframes.fetch.ends import lacks_windows
+from tonframes.fetch.missing import fetch_missing
 from tonframes.fetch.network import Network
 from tonframes.seqnos import SPAN
 from tonframes.store import Store
@@ -56,13 +57,13 @@ def fetch(url, store, seqnos, log, *, windows, rate):
     """Fetch in a process of its own, and log how many masterchain blocks have come, and when."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     log = os.open(log, os.O_WRONLY | os.O_APPEND)
-    add = fetching._Counted.add
+    add = reading.Counted.add
 
     def logged(self, blocks, transactions):
         os.write(log, f"{time.monotonic()} {blocks}\n".encode())
         add(self, blocks, transactions)
 
-    fetching._Counted.add = logged
+    reading.Counted.add = logged
     with tf.Client(url, requests_per_second=rate) as client:
         if not windows:
             lacks_windows(client)
@@ -153,7 +154,7 @@ def test_ctrl_c_keeps_what_has_come_without_another_request(
         finally:
             service.alarms = {}
         # Those that were under way may still have been answered.
-        assert service.answered <= asked[0] + client.in_flight + fetching.WORKERS
+        assert service.answered <= asked[0] + client.in_flight + reading.WORKERS
     held = sum(map(len, Store(tmp_path).held()))
     assert f"{held} of 90 masterchain blocks are kept; missing: " in note
     assert "To continue, call fetch_blocks again with store=" in note
@@ -195,7 +196,7 @@ def test_a_caller_that_takes_no_more_loses_nothing(service, chain, tmp_path):
         store = Store(tmp_path)
         network = Network(client, store)
         network.claim()
-        parts = fetching.fetch_missing(client, store, (SEQNOS[:30],), network, progress=False)
+        parts = fetch_missing(client, store, (SEQNOS[:30],), network, progress=False)
         next(parts)
         parts.close()
     assert sum(map(len, store.held())) >= 10
@@ -213,14 +214,14 @@ def test_a_caller_that_takes_no_more_commits_each_masterchain_block_once(
         write(self, tables, seqnos, proof=proof)
 
     monkeypatch.setattr(Store, "write_blocks", counted)
-    monkeypatch.setattr(fetching, "OFTEN", 0.0)
+    monkeypatch.setattr(reading, "OFTEN", 0.0)
     store = Store(tmp_path)
     with tf.Client(service.url) as client:
         if not windows:
             lacks_windows(client)
         network = Network(client, store)
         network.claim()
-        parts = fetching.fetch_missing(client, store, (SEQNOS[:30],), network, progress=False)
+        parts = fetch_missing(client, store, (SEQNOS[:30],), network, progress=False)
         next(parts)
         parts.close()
     assert committed == list(SEQNOS[: len(committed)]) != []
@@ -230,8 +231,8 @@ def test_a_caller_that_takes_no_more_commits_each_masterchain_block_once(
 def test_small_commits_become_one_file_between_multiples_of_100(
     service, chain, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(fetching, "OFTEN", 0.0)
-    monkeypatch.setattr(fetching, "FEWEST", 1)
+    monkeypatch.setattr(reading, "OFTEN", 0.0)
+    monkeypatch.setattr(reading, "FEWEST", 1)
     commits = []
     write = Store.write_blocks
     monkeypatch.setattr(
@@ -254,8 +255,8 @@ def test_small_commits_become_one_file_between_multiples_of_100(
 def test_after_ctrl_c_no_files_are_merged_and_the_next_call_does_it(
     service, chain, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(fetching, "OFTEN", 0.0)
-    monkeypatch.setattr(fetching, "FEWEST", 1)
+    monkeypatch.setattr(reading, "OFTEN", 0.0)
+    monkeypatch.setattr(reading, "FEWEST", 1)
     store, write, written = Store(tmp_path), Store.write_blocks, []
 
     def interrupted_after_three(self, *arguments, **options):

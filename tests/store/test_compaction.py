@@ -21,7 +21,8 @@ import pytest
 from slow import slow
 
 import tonframes as tf
-from tonframes.store import Store, compaction, damage, places, sorting
+from tonframes.cli import main
+from tonframes.store import Store, compaction, damage, places, sorting, upgrade
 from tonframes.store.files import RANGED
 
 if TYPE_CHECKING:
@@ -193,6 +194,26 @@ def test_ten_thousand_seqnos_become_one_file(tmp_path):
     assert tf.read_blocks(store.path).arrow("messages").equals(tables(held)["messages"])
 
 
+def test_the_command(store, capsys):
+    assert main(["compact", str(store.path), "--grace", "0s", "--by-account"]) == 0
+    out = capsys.readouterr().out
+    assert out == (
+        "joined the files of 90000000:90001000\n"
+        f"1 spans joined; {store.path} has the same rows as before\n"
+    )
+    assert copies(store) == [WIDE]
+
+
+def test_an_upgrade_keeps_the_row_groups(store, monkeypatch):
+    monkeypatch.setattr(compaction, "GROUP", 100)
+    tf.compact_store(store.path, grace="0s")
+    file = store.path / "transactions" / WIDE
+    before = file.read_bytes()
+    assert upgrade._rewrite(store, store.held_file("transactions", WIDE))
+    assert file.read_bytes() == before
+    assert pq.read_metadata(file).num_row_groups > 20
+
+
 # ── readers ──────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -220,6 +241,34 @@ def test_files_that_were_listed_before_stay_for_the_grace(store):
     assert hashes(after) == count
     Store(store.path).prepare()  # another writer, before the grace is over
     assert hashes(before) == hashes(after) == count
+
+
+def counted(frame: object) -> int:
+    """Count the rows of the frame of any engine."""
+    if hasattr(frame, "count_rows"):  # pyarrow
+        return frame.count_rows()
+    if hasattr(frame, "compute"):  # Dask
+        return len(frame.compute())
+    if hasattr(frame, "collect_schema"):  # polars
+        return frame.collect().height
+    if hasattr(frame, "fetchall"):  # DuckDB
+        return len(frame.fetchall())
+    return frame.count()
+
+
+@pytest.mark.parametrize(
+    "engine",
+    ["pyarrow", "duckdb", "polars", "dask", pytest.param("spark", marks=pytest.mark.spark)],
+)
+def test_frames_that_were_made_before_stay_complete(store, engine):
+    if engine == "spark":
+        from parity import spark_session
+
+        spark_session()
+    before = tf.scan(store.path, "transactions", engine=engine)
+    tf.compact_store(store.path)
+    meanwhile = tf.scan(store.path, "transactions", engine=engine)
+    assert counted(before) == counted(meanwhile) == 3000
 
 
 def test_after_the_grace_the_next_writer_removes_them(store, monkeypatch):
@@ -434,6 +483,21 @@ def test_a_copy_by_account_has_the_same_rows(store, monkeypatch, batch):
     assert copy.path.stat() == before
     assert is_whole(store)
     assert tf.verify_store(store.path) == {}
+
+
+@pytest.mark.parametrize("asked", [None, range(FIRST + 300, FIRST + 1100)])
+def test_scan_reads_accounts_from_the_copy(store, asked):
+    tf.compact_store(store.path, by_account=True)
+    rows = store.read("transactions", [HELD if asked is None else asked])
+    account = rows["account"].to_pylist()[len(rows) // 2]
+    scanned = tf.scan(store.path, "transactions", engine="polars", seqnos=asked, accounts=account)
+    assert "by_account" in scanned.explain()
+    of_it = pa.compute.equal(rows["account"], account)
+    expected = rows.filter(of_it).sort_by("lt")["hash"].to_pylist()
+    assert scanned.sort("lt").collect()["hash"].to_list() == expected
+    every = tf.scan(store.path, "transactions", engine="polars")
+    assert "by_account" not in every.explain()
+    assert "merging" in every.explain()
 
 
 def test_a_damaged_copy_by_account_is_set_aside_and_written_again(store):

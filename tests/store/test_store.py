@@ -21,7 +21,7 @@ from pandas.testing import assert_frame_equal
 from peaks import peak_of
 
 import tonframes as tf
-from tonframes.store import HeldRows, Store, digest
+from tonframes.store import HeldRows, Store, digest, files
 from tonframes.store.digest import inside
 from tonframes.store.identity import StoreInfo, encoded
 from tonframes.wire import pages, schema
@@ -88,11 +88,40 @@ def test_any_engine_opens_a_folder_as_one_data_set(store, tables):
         assert ds.dataset(store.path / name).count_rows() == len(tables[name])
 
 
-def test_units_and_meanings_travel_in_the_files(store):
-    file = next(iter(store.files("transactions").values()))
-    fees = pa.parquet.read_schema(file).field("total_fees").metadata
-    assert fees[b"unit"] == b"nanoton"
-    assert fees[b"path"] == b"total_fees"
+def test_units_and_meanings_are_in_a_file_of_the_store(store):
+    said = json.loads((store.path / "columns.json").read_text("utf-8"))
+    assert said.pop("schema") == schema.VERSION
+    assert list(said) == list(files.FOLDERS)
+    [fees] = [c for c in said["account_transactions"] if c["column"] == "total_fees"]
+    assert (fees["dtype"], fees["unit"], fees["api_path"]) == ("int64", "nanoton", "total_fees")
+    assert said["account_transactions"] == said["transactions"]
+    for name in schema.TABLES:
+        declared = tf.describe(name).drop(columns="derived")
+        assert_frame_equal(pd.DataFrame(said[name]), declared)
+
+
+def test_a_store_without_units_and_meanings_gets_them_again(store):
+    (store.path / "columns.json").unlink()
+    assert len(tf.read_blocks(store.path).transactions)
+    store.prepare()
+    assert json.loads((store.path / "columns.json").read_text("utf-8"))
+
+
+@pytest.mark.parametrize(("name", "most"), [("transactions", 25_000), ("messages", 8_000)])
+def test_a_footer_is_small(store, name, most):
+    for file in (store.path / name).iterdir():
+        footer = int.from_bytes(file.read_bytes()[-8:-4], "little")
+        assert footer < most
+
+
+def test_statistics_are_of_what_chooses_files(store):
+    for name in ("transactions", "messages", "blocks"):
+        pruning = set(schema.TABLES[name].pruning)
+        for file in (store.path / name).iterdir():
+            group = pa.parquet.read_metadata(file).row_group(0)
+            for i in range(group.num_columns):
+                column = group.column(i)
+                assert column.is_stats_set == (column.path_in_schema in pruning)
 
 
 def test_the_footer_tells_what_a_file_is(store, tables):

@@ -30,7 +30,7 @@ import pytest
 import tonframes as tf
 from tonframes import sealed
 from tonframes.seqnos import SPAN
-from tonframes.store import Store, damage, digest, files, locks, within
+from tonframes.store import Store, damage, digest, files, locks, verified, within
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import Tables, in_order, stamped
 
@@ -344,7 +344,7 @@ def test_a_full_disk(tmp_path):
     with mounted(path, "-t", "tmpfs", "-o", "size=2m", "tmpfs"):
         store = claimed(path / "store")
         commit(store, LOWER)
-        (path / "ballast").write_bytes(bytes(shutil.disk_usage(path).free - 2**17))
+        (path / "ballast").write_bytes(bytes(shutil.disk_usage(path).free - 3 * 2**15))
         with pytest.raises(
             tf.StoreError, match=r"cannot write .* bytes\): No space left"
         ) as caught:
@@ -549,7 +549,7 @@ def test_a_fresh_file_is_read_each_time(full):
     for file in full.path.rglob("*.parquet"):
         file.touch()
     assert full.verify([SEQNOS]) == ()
-    assert not any(full.path in file.parents for file in damage._good)
+    assert not any(full.path in file.parents for file in verified.good)
 
 
 def test_damage_that_another_process_has_repaired_is_left_alone(full, monkeypatch):
@@ -558,8 +558,8 @@ def test_damage_that_another_process_has_repaired_is_left_alone(full, monkeypatc
     file.write_bytes(b"")
     find = damage.find_damaged
 
-    def find_and_repair(commits):
-        found = find(commits)
+    def find_and_repair(*commits):
+        found = find(*commits)
         file.write_bytes(good)
         return found
 

@@ -9,7 +9,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import names_of, read_prices, with_price_at
-from tonframes.analysis.doubts import UNMATCHED, sending, tell_unmatched, unmatched
+from tonframes.analysis.doubts import UNMATCHED, in_doubt, sending, tell_unmatched, unmatched
 from tonframes.analysis.expressions import one_if
 from tonframes.analysis.grouping import (
     in_time_or_largest_first,
@@ -146,6 +146,7 @@ def activity(
     counts, amounts = ["gas_used"], ["total_fees"]
     moved = ["value"] if messages is not None else []
     money = read_prices("activity", prices, currency, [*moved, *amounts])
+    doubted = messages is not None and in_doubt(transactions)
     rows, keys = take_grouped(
         "activity",
         transactions,
@@ -153,7 +154,7 @@ def activity(
         (
             *ACTIVITY,
             *["now"] * bool(money),
-            *(sending("activity", transactions) if messages is not None else ()),
+            *(sending("activity", transactions) if doubted else ()),
         ),
         by,
         figures=(*names_of(results.ACTIVITY, (), money), "exchanged"),
@@ -166,12 +167,15 @@ def activity(
         ends = intake.take(messages, "activity", MESSAGES, ACTIVITY_MESSAGES)
         intake.same_engine("activity", transactions=transactions, messages=messages)
         rows = _with_traffic(rows, ends)
-        counts += [*_TRAFFIC, *_VALUE, *UNMATCHED]
+        counts += [*_TRAFFIC, *_VALUE]
+    if doubted:
+        rows = engines.by_row(rows, _compared)
+        counts += UNMATCHED
     groups = sums.add_up(rows, keys, sums=counts, amounts=amounts, accounts=True, currency=money)
     if messages is None:
         groups = engines.by_row(groups, _unknown_traffic)
-    else:
-        groups = tell_unmatched("activity", transactions, groups)
+    if doubted:
+        groups = tell_unmatched("activity", groups)
     groups = sums.whole(
         groups, ["value", *amounts], helper="activity", keys=keys, wide=wide, currency=money
     )
@@ -196,13 +200,12 @@ def _with_traffic(rows: Frame, messages: Frame) -> Frame:
     )
     rows = rows.join(traffic, left_on="hash", right_on="tx_hash", how="left")
     return engines.by_row(
-        rows,
-        lambda frame: unmatched(
-            frame.with_columns(nw.col(*_TRAFFIC, *_VALUE).fill_null(0)),
-            "messages_out",
-            "messages_in",
-        ),
+        rows, lambda frame: frame.with_columns(nw.col(*_TRAFFIC, *_VALUE).fill_null(0))
     )
+
+
+def _compared(rows: Frame) -> Frame:
+    return unmatched(rows, "messages_out", "messages_in")
 
 
 def _unknown_traffic(groups: Frame) -> Frame:
@@ -321,7 +324,7 @@ def flows(
     rows = messages_with(messages, "flows", own, [*FLOWS, *["created_at"] * bool(periods or money)])
     refuse_unknown("flows", own, found, found)
     rows = rows.filter(~nw.col("source").is_null() & ~nw.col("destination").is_null())
-    rows = rows.unique("msg_hash")
+    rows = engines.once(rows, "msg_hash")
     rows = with_price_at(
         rows, money, "created_at", helper="flows", in_memory=intake.in_memory(messages)
     )

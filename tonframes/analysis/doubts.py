@@ -155,24 +155,21 @@ def unmatched(rows: Frame, sent: str, come: str | None = None) -> Frame:
     )
 
 
-def tell_unmatched(helper: str, given: object, groups: Frame) -> Frame:
+def tell_unmatched(helper: str, groups: Frame) -> Frame:
     """Warn if messages are missing, or there more than once.
 
     Parameters
     ----------
     helper
         Name of the function that the user called, for messages.
-    given
-        The transactions that the user passed.
     groups
-        Transactions with `UNMATCHED`, or groups of them with the sums.
+        Transactions with `UNMATCHED`, or groups of them with the sums; of a frame that is
+        `in_doubt`.
 
     Returns
     -------
-    The same. If the frame that the user passed is in memory, they have been computed.
+    The same, computed.
     """
-    if not in_doubt(given):
-        return groups
     computed = groups.collect()
     missing, repeated = (int(computed[name].sum() or 0) for name in UNMATCHED)
     if missing:

@@ -354,6 +354,16 @@ def left_join(frame: Frame, other: Frame, *, left_on: str, right_on: str) -> Fra
     return frame.join(other, left_on=left_on, right_on=right_on, how="left")
 
 
+def once(frame: Frame, key: str) -> Frame:
+    """Keep any one of the rows with the same key."""
+    if frame.implementation.is_duckdb():
+        # narwhals numbers the rows of each key, for which DuckDB sorts all of them.
+        native: Any = frame.to_native()
+        quoted = '"' + key.replace('"', '""') + '"'
+        return lazy(native.query("given", f"SELECT DISTINCT ON ({quoted}) * FROM given"))  # noqa: S608 - our own columns
+    return frame.unique(key)
+
+
 def join_groups(frame: Frame, groups: Frame, keys: Sequence[str]) -> Frame:
     """Add the columns of groups to their rows, in any order; rows without a group are left out.
 

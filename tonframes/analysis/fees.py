@@ -9,7 +9,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import names_of, read_prices, with_price_at
-from tonframes.analysis.doubts import UNMATCHED, sending, tell_unmatched, unmatched
+from tonframes.analysis.doubts import UNMATCHED, in_doubt, sending, tell_unmatched, unmatched
 from tonframes.analysis.grouping import in_time_or_largest_first, take_grouped
 from tonframes.analysis.phases import EXCHANGE, is_exchanged, with_true_gas
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
@@ -282,11 +282,12 @@ def fee_summary(
     """
     messages = intake.paired("fee_summary", transactions, messages)
     money = read_prices("fee_summary", prices, currency, _AMOUNTS)
+    doubted = in_doubt(transactions)
     rows, keys = take_grouped(
         "fee_summary",
         transactions,
         messages,
-        (*BREAKDOWN, *sending("fee_summary", transactions)),
+        (*BREAKDOWN, *(sending("fee_summary", transactions) if doubted else ())),
         by,
         figures=(*names_of(results.FEE_SUMMARY, (), money), *_STEPS),
     )
@@ -301,15 +302,16 @@ def fee_summary(
     sent = sums.add_up(outgoing, ["tx_hash"], amounts=["fwd_fees"], rows_as="sent")
     rows = rows.join(sent, left_on="hash", right_on="tx_hash", how="left")
     groups = sums.add_up(
-        engines.by_row(rows, _compared),
+        engines.by_row(rows, _compared if doubted else taken_apart),
         keys,
-        sums=[*sums.halves_of(["fwd_fees"]), *UNMATCHED],
+        sums=[*sums.halves_of(["fwd_fees"]), *(UNMATCHED if doubted else ())],
         amounts=_OF_ROWS,
         unsure=_UNSURE,
         combine=_COMBINED,
         currency=money,
     )
-    groups = tell_unmatched("fee_summary", transactions, groups)
+    if doubted:
+        groups = tell_unmatched("fee_summary", groups)
     groups = sums.with_share(groups, "cost")
     known = functools.partial(sums.null_if_unknown, names=_UNSURE, currency=money)
     groups = sums.whole(

@@ -175,7 +175,7 @@ def _in_messages(helper: str, messages: object, names: list[str]) -> Frame:
     ).filter(nw.col("direction") == "in")
     if "opcode" in names:
         incoming = engines.by_row(incoming, _with_internal_opcode)
-    return incoming.select("tx_hash", *names).unique("tx_hash")
+    return engines.once(incoming.select("tx_hash", *names), "tx_hash")
 
 
 def _with_in_message(rows: Frame, incoming: Frame, names: list[str]) -> Frame:

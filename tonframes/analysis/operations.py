@@ -176,7 +176,8 @@ def _incoming(messages: object) -> Frame:
     """Return the operations of in-messages, by the hash of the transaction, each once."""
     reads = ["tx_hash", "direction", *read_of(messages, _HELPER)]
     rows = intake.take(messages, _HELPER, MESSAGES, reads).filter(nw.col("direction") == "in")
-    return engines.by_row(rows, to_messages).select("tx_hash", OPERATION).unique("tx_hash")
+    named = engines.by_row(rows, to_messages).select("tx_hash", OPERATION)
+    return engines.once(named, "tx_hash")
 
 
 def _joined(rows: Frame, incoming: Frame) -> Frame:

@@ -89,11 +89,11 @@ def add_up(
     # Group by account as well, then without it: so accounts are rows, which every engine can count.
     first = list(dict.fromkeys([*keys, "account"])) if accounts else keys
     by_price = first if currency is None else [*first, PRICE]
-    prepared = functools.partial(
-        _prepared, keys=by_price, rows_as=rows_as, sums=sums, amounts=amounts, unsure=unsure
+    sums, amounts, unsure = list(sums), list(amounts), list(unsure)
+    groups = _amounts_added_up(
+        rows, by_price, rows_as=rows_as, sums=sums, amounts=amounts, unsure=unsure
     )
     added = [rows_as, *sums, *halves_of(amounts), *counts_of(unsure)]
-    groups = _added_up(engines.by_row(rows, prepared), by_price, added)
     if combine:
         groups = engines.by_row(groups, functools.partial(_combined, combine=combine))
         added += halves_of(combine)
@@ -107,6 +107,42 @@ def add_up(
     return groups
 
 
+def _amounts_added_up(
+    rows: Frame,
+    keys: Sequence[str],
+    *,
+    rows_as: str,
+    sums: list[str],
+    amounts: list[str],
+    unsure: list[str],
+) -> Frame:
+    """Count the rows of groups and known values, and add up columns: amounts in halves."""
+    # On DuckDB a sum of int64 has 128 bits, so it is divided after it is made.
+    at_once = rows.implementation.is_duckdb()
+    parts = amounts if at_once else halves_of(amounts)
+    prepared = functools.partial(
+        _prepared, keys=keys, rows_as=rows_as, sums=sums, amounts=amounts, at_once=at_once
+    )
+    counted = unsure if at_once else [f"{name}_high" for name in unsure]
+    rows = engines.by_row(rows, prepared)
+    dtypes = rows.collect_schema()
+    made = rows.group_by(keys, drop_null_keys=False).agg(
+        *(nw.col(name).sum() for name in (rows_as, *sums, *parts)),
+        *(
+            nw.col(name).count().alias(count)
+            for name, count in zip(counted, counts_of(unsure), strict=True)
+        ),
+    )
+    if at_once:
+        others = made.collect_schema().names()
+        made = made.select(
+            *(name for name in others if name not in amounts),
+            *(half for name in amounts for half in halves(name)),
+        )
+    whole = [name for name in sums if not dtypes[name].is_float()]
+    return engines.integers(made, rows_as, *whole, *halves_of(amounts), *counts_of(unsure))
+
+
 def _prepared(
     rows: Frame,
     *,
@@ -114,14 +150,13 @@ def _prepared(
     rows_as: str,
     sums: Iterable[str],
     amounts: Iterable[str],
-    unsure: Iterable[str],
+    at_once: bool,
 ) -> Frame:
     return rows.select(
         *(nw.lit(0).alias(ALL) if key == ALL else key for key in keys),
         nw.lit(1).alias(rows_as),
         *sums,
-        *(half for name in amounts for half in halves(name)),
-        *(one_if(~nw.col(name).is_null()).alias(f"{name}_known") for name in unsure),
+        *(amounts if at_once else (half for name in amounts for half in halves(name))),
     )
 
 

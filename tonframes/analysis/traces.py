@@ -128,15 +128,16 @@ def trace_costs(
     1      True             2      2  385969650  1000000000
     """
     messages = intake.paired("trace_costs", transactions, messages)
-    needs = (*TRACES, *sending("trace_costs", transactions))
+    doubted = in_doubt(transactions)
+    needs = (*TRACES, *(sending("trace_costs", transactions) if doubted else ()))
     rows = intake.take(transactions, "trace_costs", TRANSACTIONS, needs)
     tell_repeated("trace_costs", transactions, rows)
     rows = rows.filter(~nw.col("trace_id").is_null())
     ends = intake.take(messages, "trace_costs", MESSAGES, TRACE_MESSAGES)
     ends = ends.filter(~nw.col("trace_id").is_null())
     intake.same_engine("trace_costs", transactions=transactions, messages=messages)
-    if in_doubt(transactions):
-        tell_unmatched("trace_costs", transactions, _matched(rows, ends))
+    if doubted:
+        tell_unmatched("trace_costs", _matched(rows, ends))
     starts = rows.filter(nw.col("hash") == nw.col("trace_id")).select(
         "trace_id", started_by="account", started_at="now"
     )

@@ -13,10 +13,10 @@
 - `rate`: limits the requests per second.
 """
 
-from tonframes.client.client import Client
+from tonframes.client.client import Client, ClientSettings
 from tonframes.client.limit import MOST_ROWS, PageLimit
 from tonframes.client.operations import LAST_LT, MOST_ADDRESSES, TooManyRowsError
-from tonframes.client.rate import until
+from tonframes.client.rate import Recent, until
 from tonframes.client.retry import TooLongError, UnknownOperationError
 from tonframes.client.statistics import Statistics
 
@@ -25,7 +25,9 @@ __all__ = [
     "MOST_ADDRESSES",
     "MOST_ROWS",
     "Client",
+    "ClientSettings",
     "PageLimit",
+    "Recent",
     "Statistics",
     "TooLongError",
     "TooManyRowsError",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from contextlib import contextmanager
+from dataclasses import dataclass, field, fields
 from math import ceil, inf
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlencode
 
 from tonframes import display
 from tonframes.client.arguments import check_whole, positive, user_agent
 from tonframes.client.limit import PageLimit
 from tonframes.client.operations import Operations
+from tonframes.client.rate import Recent
 from tonframes.client.retry import Retry
 from tonframes.client.site import Site
 from tonframes.client.size import LARGEST_ANSWER, LARGEST_OF
+from tonframes.client.statistics import Statistics
 from tonframes.masking import Key
 
 if TYPE_CHECKING:
@@ -23,7 +26,6 @@ if TYPE_CHECKING:
     from typing import NoReturn, Self
 
     from tonframes.client.answers import Verdict
-    from tonframes.client.statistics import Statistics
 
 T = TypeVar("T")
 
@@ -43,8 +45,9 @@ class Client(Operations):
     the content of an answer into the value to return. If `parse` raises `DecodeError` or another
     `TonframesError`, the request is sent again.
 
-    Threads may share a client, and then share its rate limit. A client cannot be pickled, because
-    that would copy its key, nor used after a fork: create one in each process.
+    Threads may share a client, and then share its rate limit. A client cannot be pickled, nor used
+    after a fork: create one in each process. What a fetch with `executor=` sends to its workers are
+    settings, and a share of the rate limit.
 
     Parameters
     ----------
@@ -160,6 +163,28 @@ class Client(Operations):
         return self._retry.statistics
 
     @property
+    def recent(self) -> Recent:
+        """What must be known to continue the rate limit in another process."""
+        return self._retry.recent
+
+    def take_over(self, done: Statistics, recent: Recent) -> None:
+        """Count what another client of the same limit has done."""
+        self._retry.take_over(done, recent)
+
+    @property
+    def settings(self) -> ClientSettings:
+        """What another process needs to make an equal client; it may be pickled."""
+        return ClientSettings(
+            self._site.url,
+            self._retry.key,
+            requests_per_second=self._requests_per_second,
+            timeout=self._retry.timeout,
+            deadline=self._retry.deadline,
+            max_in_flight=self._most_in_flight,
+            rows=self.page_limit.most,
+        )
+
+    @property
     def in_flight(self) -> int:
         """How many requests at the same time keep up the rate limit."""
         if self._requests_per_second == inf:
@@ -252,3 +277,55 @@ class Client(Operations):
         question = f"{operation}{about} from {self.base_url}"
         largest = LARGEST_OF.get(operation, LARGEST_ANSWER)
         return self._retry.ask(url, question, parse, final=final, largest=largest)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientSettings:
+    """What a client is made of, for another process. Only its pickle has the key itself.
+
+    Attributes
+    ----------
+    base_url, requests_per_second, timeout, deadline, max_in_flight
+        As in `Client`.
+    key
+        The key; its repr does not show it.
+    rows
+        How many rows of a page the service allows, as far as it has said.
+    recent
+        The requests that were sent before within the same limit.
+    """
+
+    base_url: str
+    key: Key | None
+    requests_per_second: float
+    timeout: float
+    deadline: float
+    max_in_flight: int
+    rows: int
+    recent: Recent = field(default_factory=Recent)
+
+    def client(self) -> Client:
+        """Return a new client."""
+        client = Client(
+            self.base_url,
+            api_key=None if self.key is None else self.key.reveal(),
+            requests_per_second=self.requests_per_second,
+            timeout=self.timeout,
+            deadline=self.deadline,
+            max_in_flight=self.max_in_flight,
+        )
+        client.page_limit.allow(self.rows)
+        client.take_over(Statistics(), self.recent)
+        return client
+
+    def __reduce__(self) -> tuple[object, ...]:
+        state = {each.name: getattr(self, each.name) for each in fields(self)}
+        key = state.pop("key")
+        return _settings, (None if key is None else key.reveal(), state)
+
+
+def _settings(key: str | None, state: Mapping[str, Any]) -> ClientSettings:
+    # First of all: a traceback may show local variables.
+    hidden = None if key is None else Key(key)
+    del key
+    return ClientSettings(key=hidden, **state)

@@ -38,6 +38,11 @@ class PageLimit:
         self._came = 0
 
     @property
+    def most(self) -> int:
+        """Rows of a page that the service allows, as far as it has said."""
+        return self._most
+
+    @property
     def rows(self) -> int:
         """Rows of a page."""
         return self._rows

@@ -6,6 +6,7 @@ import time
 from collections import deque
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from threading import Event, Lock
 from typing import TYPE_CHECKING
 
@@ -90,6 +91,32 @@ class Clock:
     def stop(self) -> None:
         """End all waits, now and from now on."""
         self._stopped.set()
+
+
+@dataclass(frozen=True, slots=True)
+class Recent:
+    """What a rate limit must know of the requests before, to be continued in another process.
+
+    It has no moments, but seconds until now: the clocks of two computers differ.
+
+    Attributes
+    ----------
+    sent
+        How long ago each of the newest requests was sent, in seconds.
+    slowness
+        How many times as wide as the limit requires requests are spaced, after answers of 429.
+    pause
+        Seconds in which nothing may be sent.
+    """
+
+    sent: tuple[float, ...] = ()
+    slowness: float = 1.0
+    pause: float = 0.0
+
+    def after(self, seconds: float) -> Recent:
+        """Return what is to be known some seconds later."""
+        sent = tuple(age + seconds for age in self.sent)
+        return Recent(sent, self.slowness, max(0.0, self.pause - seconds))
 
 
 class Turn:
@@ -184,6 +211,24 @@ class Rate:
         with self._state:
             self._unsent -= 1
             self._sent.append(self._clock.now())
+
+    @property
+    def recent(self) -> Recent:
+        """What must be known to continue this limit elsewhere."""
+        with self._state:
+            now = self._clock.now()
+            ages = [now - moment for moment in self._sent if now - moment < self._full]
+            # What has its turn may be sent at any moment.
+            sent = (*ages, *[0.0] * self._unsent)
+            return Recent(sent, self._slowness, max(0.0, self._resumes - now))
+
+    def take_over(self, recent: Recent) -> None:
+        """Count requests that were sent elsewhere."""
+        with self._state:
+            now = self._clock.now()
+            self._sent = deque(sorted([*self._sent, *(now - age for age in recent.sent)]))
+            self._slowness = recent.slowness
+            self._resumes = max(self._resumes, now + recent.pause)
 
     def slow_down(self, seconds: float = 0.0) -> None:
         """Double the spacing, and send nothing for a number of seconds."""

@@ -45,7 +45,7 @@ from tonframes.masking import masked
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tonframes.client.rate import Turn
+    from tonframes.client.rate import Recent, Turn
     from tonframes.client.site import Site
     from tonframes.masking import Key
 
@@ -125,8 +125,8 @@ class Retry:
         timeout: float,
         deadline: float,
     ) -> None:
-        self._key = key
-        self._timeout = timeout
+        self.key = key
+        self.timeout = timeout
         self.deadline = deadline
         # A very slow answer must leave time for another attempt.
         self._longest_attempt = max(timeout, deadline / 3)
@@ -157,6 +157,18 @@ class Retry:
         """What has been done so far."""
         self.check_process()
         return self._counter.statistics
+
+    @property
+    def recent(self) -> Recent:
+        """What must be known to continue the rate limit elsewhere."""
+        self.check_process()
+        return self._rate.recent
+
+    def take_over(self, done: Statistics, recent: Recent) -> None:
+        """Count what was done elsewhere."""
+        self.check_process()
+        self._counter.take_over(done)
+        self._rate.take_over(recent)
 
     @property
     def seconds(self) -> float | None:
@@ -228,7 +240,7 @@ class Retry:
         clock = self._clock
         began = clock.now()
         # The last wait is shortened so that one more attempt fits before the deadline.
-        ends, reserve = began + self.deadline, min(self._timeout, self.deadline / 4)
+        ends, reserve = began + self.deadline, min(self.timeout, self.deadline / 4)
         attempt, doubts, waited = 0, 0, 0.0
         while True:
             attempt += 1
@@ -271,7 +283,7 @@ class Retry:
         with deadline.within(seconds):
             try:
                 answer = self._transport.get(
-                    url, seconds=seconds, silence=self._timeout, largest=largest, sent=turn.sent
+                    url, seconds=seconds, silence=self.timeout, largest=largest, sent=turn.sent
                 )
             except TransportError as error:
                 if self._clock.stopped:
@@ -326,7 +338,7 @@ class Retry:
         if failure.status == HTTPStatus.TOO_MANY_REQUESTS:
             hint = (
                 "pass api_key for a higher limit"
-                if self._key is None
+                if self.key is None
                 else "lower requests_per_second: all keys of a plan share its limit"
             )
         if hint:

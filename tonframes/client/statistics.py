@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from threading import Lock
 from typing import TYPE_CHECKING
 
@@ -70,6 +70,15 @@ class Counter:
         with self._lock:
             sums = {name: getattr(self._statistics, name) + value for name, value in more.items()}
             self._statistics = replace(self._statistics, **sums)
+
+    def take_over(self, done: Statistics) -> None:
+        """Add what was done elsewhere."""
+        with self._lock:
+            sums = {
+                f.name: getattr(self._statistics, f.name) + getattr(done, f.name)
+                for f in fields(Statistics)
+            }
+            self._statistics = Statistics(**sums)
 
     @contextmanager
     def waiting(self) -> Iterator[None]:

@@ -1,6 +1,12 @@
 """Fetch into a store: client, store and frames together.
 
 - `blocks`: `fetch_blocks`, masterchain blocks.
+- `spans`: masterchain blocks on an executor; whole spans are tasks.
+- `spread`: tasks are handed to workers; the rate limit is shared out, what is lost is repeated.
+- `processes`: processes of our own, which are workers.
+- `work`: one task, as a worker does it.
+- `missing`: what a store lacks is fetched in this process.
+- `reading`: consecutive masterchain blocks are read in threads, and proven part by part.
 - `accounts`: `fetch_accounts`, states of accounts.
 - `histories`: `fetch_transactions`, histories of accounts.
 - `follow`: `follow_blocks`, new masterchain blocks as they appear.

@@ -1,28 +1,13 @@
-"""Fetch masterchain blocks in threads, prove them part by part, and commit them to a store."""
+"""Fetch masterchain blocks, prove that they are complete, and commit them to a store."""
 
 from __future__ import annotations
 
-import time
-from collections import deque
-from concurrent.futures import Future
-from contextlib import suppress
-from functools import partial
-from queue import SimpleQueue
 from typing import TYPE_CHECKING
 
-from tonframes.errors import (
-    IncompleteError,
-    MissingError,
-    RequestError,
-    StoreError,
-    TonframesError,
-)
-from tonframes.fetch.block import BlockPages, fetch_block
-from tonframes.fetch.crew import Crew
-from tonframes.fetch.ends import knows_windows
+from tonframes.errors import MissingError, TonframesError
+from tonframes.fetch.missing import fetch_missing
 from tonframes.fetch.network import Network
-from tonframes.fetch.progress import progress as shown
-from tonframes.fetch.proving import Proven, Stretch, Unproven
+from tonframes.fetch.processes import cores, is_daemon, processes_pay
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -31,35 +16,19 @@ from tonframes.fetch.resolve import (
     resolve_client,
     resolve_store,
 )
+from tonframes.fetch.spans import fetch_spans
+from tonframes.fetch.spread import ExecutorOption, check_executor
 from tonframes.fetch.time import resolve_seqnos
-from tonframes.fetch.windows import read_windows
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
-from tonframes.store import SPAN, Store, blocks_of, open_blocks
+from tonframes.store import Store, blocks_of, open_blocks
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Iterator
 
     from tonframes.client import Client
-    from tonframes.fetch.progress import Progress
-
-#: Masterchain blocks that are fetched at the same time, and ahead of the one being processed.
-WORKERS, AHEAD = 4, 8
-
-#: A part is committed when it has this many transactions, to limit the memory.
-LARGEST = 20_000
-
-#: What is proven is committed this many seconds after the last commit, if it may be this many
-#: masterchain blocks: with those that are fetched ahead, a process that is killed loses fewer than
-#: 20 masterchain blocks, or less than what came in 5 seconds.
-OFTEN, FEWEST = 1.0, 8
-
-#: After this many seconds without a commit the service is asked for what the proof still needs.
-OLDEST = 5.0
-
-#: Seconds for a request after one has failed for good.
-HURRY = 1.0
+    from tonframes.fetch.proving import Proven
 
 
 def fetch_blocks(
@@ -67,6 +36,7 @@ def fetch_blocks(
     *,
     client: ClientOption = None,
     store: StoreOption = DEFAULT,
+    executor: ExecutorOption = None,
     progress: bool | None = None,
 ) -> Blocks:
     """Fetch the transactions that masterchain blocks commit; only those that the store lacks.
@@ -89,6 +59,13 @@ def fetch_blocks(
     store
         Folder of the store; by default one in the user's cache directory, None for no store.
         Damaged files in it are set aside with a warning, and fetched again.
+    executor
+        Who fetches. A number is that of processes, which end with the call; 1 is this process
+        alone. An Executor of `concurrent.futures`, such as that of a Dask cluster, is used as it
+        is; its workers must see the store at the same path. None is as many processes as there are
+        cores where they pay, which is for 1000 masterchain blocks and more from a service without a
+        rate limit, and 1 elsewhere. The workers share the rate limit of the client. The result is
+        the same.
     progress
         Whether to show a progress bar; None shows one in a terminal or a notebook.
 
@@ -101,8 +78,8 @@ def fetch_blocks(
     RequestError, DecodeError
         The service did not answer, its answer cannot be decoded, or it does not have a block yet.
     IncompleteError
-        Some masterchain blocks could not be proven after several attempts. All others were
-        fetched.
+        Some masterchain blocks could not be proven after several attempts, or a worker was lost
+        with them again and again. All others were fetched.
     MissingError
         Offline, and the store does not hold all blocks.
     StoreError
@@ -125,6 +102,7 @@ def fetch_blocks(
     >>> blocks.seqnos
     (range(90000000, 90000003),)
     """
+    check_executor(executor)
     with resolve_client(client) as (online, service):
         wanted = resolve_seqnos(seqnos, online)
         target = resolve_store(store, service)
@@ -136,248 +114,35 @@ def fetch_blocks(
             target.verify(wanted)
         parts: list[Proven] = []
         try:
-            for part in fetch_missing(online, target, wanted, network, progress=progress):
-                if target is None and (not parts or part.seqnos.start >= parts[-1].seqnos.stop):
-                    parts.append(part)
+            for part in _fetch(online, target, wanted, network, executor, progress=progress):
+                if target is None:
+                    parts.append(part)  # noqa: PERF401 - an error leaves what came before
         except (TonframesError, KeyboardInterrupt) as error:
             _tell(error, target, wanted, parts, service)
             raise
         return _blocks(target, wanted, parts, service)
 
 
-def fetch_missing(
+def _fetch(
     client: Client,
     store: Store | None,
     wanted: tuple[range, ...],
     network: Network,
+    executor: ExecutorOption,
     *,
     progress: bool | None,
 ) -> Iterator[Proven]:
-    """Fetch and commit what a store lacks; yield each part after its commit.
-
-    However it ends, by an error, Ctrl-C or because the caller takes no more, it first commits what
-    is proven by what has come, without another request. After an error it asks once more, and
-    briefly, for what the proof of the last masterchain blocks still needs.
-
-    Parameters
-    ----------
-    network
-        The network of which all blocks must be.
-
-    Raises
-    ------
-    IncompleteError
-        Raised at the end; it names every masterchain block that could not be proven.
-    """
+    """Fetch what a store lacks, here or with the workers of an executor."""
     missing = wanted if store is None else store.gaps(wanted)
-    if missing:
-        network.confirm()
-    failures: list[IncompleteError] = []
-    with shown(sum(map(len, missing)), "masterchain blocks", show=progress) as bar:
-        counted = _Counted(client, bar)
-        for run in missing:
-            reading = _Reading(client, run, counted, failures)
-            yield from _committed(reading, store, run, network)
-    if failures:
-        unproven = joined(run for error in failures for run in error.missing)
-        more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
-        raise IncompleteError(f"{failures[0]}{more}", missing=unproven)
-
-
-def _committed(
-    reading: _Reading, store: Store | None, run: range, network: Network
-) -> Iterator[Proven]:
-    """Yield each part of consecutive masterchain blocks after its commit.
-
-    Small files are merged at the end, but not after Ctrl-C or if the caller takes no more: the
-    store is whole without that, and the next fetch does it.
-    """
-    try:
-        for part in reading.parts():
-            _commit(store, part, network)
-            yield part
-    except GeneratorExit:
-        reading.drop(part)
-        for part in reading.rest():
-            _commit(store, part, network)
-        raise
-    except BaseException as error:
-        with suppress(StoreError, RequestError):
-            for part in reading.rest():
-                _commit(store, part, network)
-                yield part
-            for part in reading.rescued() if isinstance(error, TonframesError) else ():
-                _commit(store, part, network)
-                yield part
-        if isinstance(error, TonframesError):
-            _merge(store, run)
-        raise
-    _merge(store, run)
-
-
-def _commit(store: Store | None, part: Proven, network: Network) -> None:
-    network.check(part.tables.get("blocks"))
-    if store is not None:
-        store.write_blocks(part.tables, [part.seqnos], proof=part.proof)
-
-
-def _merge(store: Store | None, run: range) -> None:
-    if store is not None and (len(run) > 1 or run.stop % SPAN == 0):
-        with suppress(StoreError):
-            store.merge(run)
-
-
-class _Counted:
-    """Tells a progress bar what has come."""
-
-    def __init__(self, client: Client, bar: Progress) -> None:
-        self._client, self._bar = client, bar
-        self._transactions = 0
-
-    def add(self, blocks: int, transactions: int) -> None:
-        self._transactions += transactions
-        statistics = self._client.statistics
-        self._bar.advance(
-            blocks,
-            transactions=self._transactions,
-            retries=statistics.retries,
-            paused=f"{statistics.seconds_paused:.0f} s",
-        )
-
-
-_Piece = Stretch | BlockPages | IncompleteError
-_Task = tuple[int, "Future[BlockPages]"]
-
-
-class _Reading:
-    """Consecutive masterchain blocks that are being fetched and proven."""
-
-    def __init__(
-        self, client: Client, run: range, counted: _Counted, failures: list[IncompleteError]
-    ) -> None:
-        self._client = client
-        self._counted = counted
-        self._failures = failures
-        self._part = Unproven(client, run.start)
-        self._ahead: deque[_Task] = deque()
-        self._pieces = self._read(run)
-
-    def parts(self) -> Iterator[Proven]:
-        """Yield what is proven. A part may be forgotten when the next one is asked for."""
-        for piece in self._pieces:
-            if isinstance(piece, IncompleteError):
-                self._failures.append(piece)
-                yield from self._part.prove(self._failures)
-                self._part = Unproven(self._client, piece.missing[-1].stop)
-                continue
-            part, before = self._part, len(self._part.seqnos)
-            if isinstance(piece, Stretch):
-                part.add_stretch(piece)
-            else:
-                part.add(piece)
-            self._counted.add(len(part.seqnos) - before, piece.transactions)
-            part.begin()
-            many, now = len(part.seqnos) >= FEWEST, time.monotonic()
-            if (
-                part.seqnos.stop % SPAN == 0
-                or part.transactions >= LARGEST
-                or (many and now - part.began >= OLDEST)
-            ):
-                yield from part.prove(self._failures)
-                self._part = Unproven(self._client, part.seqnos.stop, part.after)
-            elif many and now - part.tried >= OFTEN and (proven := part.proven()):
-                yield proven
-                part.drop(proven)
-        yield from self._part.prove(self._failures)
-
-    def drop(self, given: Proven) -> None:
-        """Forget the part that `parts` has yielded last, if nothing comes after it."""
-        if given.seqnos.start == self._part.seqnos.start:
-            self._part.drop(given)
-
-    def rest(self) -> Iterator[Proven]:
-        """Yield what is proven by what has come, without another request."""
-        self._pieces.close()
-        for seqno, future in self._ahead:
-            if seqno < self._part.seqnos.stop:
-                continue
-            if not future.done() or future.cancelled() or future.exception():
-                break
-            self._part.add(future.result())
-        if proven := self._part.proven():
-            yield proven
-            self._part.drop(proven)
-
-    def rescued(self) -> Iterator[Proven]:
-        """Prove the others that came before an error, if the service still answers, and soon."""
-        with suppress(TonframesError), self._client.hurried(HURRY):
-            yield from self._part.prove([])
-
-    def _read(self, run: range) -> Generator[_Piece]:
-        """Read masterchain blocks in order: through windows as far as the service allows it.
-
-        Where a window does not show what there must be, the masterchain blocks that are next are
-        read one at a time, more of them each time that this happens again.
-        """
-        client, alone = self._client, 0
-        while run:
-            if len(run) > 1 and knows_windows(client):
-                for stretch in read_windows(client, run):
-                    run = range(stretch.seqnos.stop, run.stop)
-                    alone = 0
-                    yield stretch
-            alone = min(SPAN, max(1, 2 * alone)) if knows_windows(client) else len(run)
-            for seqno, future in _ahead(client, run[:alone], self._ahead):
-                try:
-                    yield future.result()
-                except IncompleteError as error:
-                    yield error
-                run = range(seqno + 1, run.stop)
-
-
-def _ahead(
-    client: Client, seqnos: range, waiting: deque[_Task]
-) -> Iterator[tuple[int, Future[BlockPages]]]:
-    """Fetch masterchain blocks in threads, and yield them in order.
-
-    So one block is decoded, which holds the interpreter lock, while others are downloaded.
-
-    Parameters
-    ----------
-    waiting
-        Takes the blocks that are not processed yet. After an interruption it has what has come.
-    """
-    tasks: SimpleQueue[_Task | None] = SimpleQueue()
-    crew = Crew()
-    for _ in range(min(WORKERS, len(seqnos))):
-        crew.run(partial(_work, client, tasks))
-    waiting.clear()
-    try:
-        for seqno in seqnos:
-            waiting.append((seqno, Future()))
-            tasks.put(waiting[-1])
-            if len(waiting) == AHEAD:
-                yield waiting[0]
-                waiting.popleft()
-        while waiting:
-            yield waiting[0]
-            waiting.popleft()
-    finally:
-        for _, future in waiting:
-            future.cancel()
-        for _ in range(WORKERS):
-            tasks.put(None)
-        crew.close()
-
-
-def _work(client: Client, tasks: SimpleQueue[_Task | None]) -> None:
-    while (task := tasks.get()) is not None:
-        seqno, future = task
-        if future.set_running_or_notify_cancel():
-            try:
-                future.set_result(fetch_block(client, seqno))
-            except BaseException as error:  # noqa: BLE001 - raised by `Future.result`
-                future.set_exception(error)
+    if executor is None:
+        executor = cores() if processes_pay(client, missing) else 1
+    if isinstance(executor, int) and is_daemon():
+        executor = 1
+    if executor == 1 or not missing:
+        yield from fetch_missing(client, store, wanted, network, progress=progress)
+        return
+    network.confirm()
+    yield from fetch_spans(executor, client, store, missing, network, progress=progress)
 
 
 # ── results and errors ────────────────────────────────────────────────────────────────────────────
@@ -388,7 +153,16 @@ def _blocks(
 ) -> Blocks:
     if store is not None:
         return blocks_of(store, wanted)
-    return Blocks(concat([part.tables for part in parts]), source=service, seqnos=wanted)
+    return Blocks(concat([part.tables for part in _once(parts)]), source=service, seqnos=wanted)
+
+
+def _once(parts: list[Proven]) -> Iterator[Proven]:
+    """Yield parts in order; after an interruption one may have come twice."""
+    reached = 0
+    for part in sorted(parts, key=lambda part: part.seqnos.start):
+        if part.seqnos.start >= reached:
+            reached = part.seqnos.stop
+            yield part
 
 
 def _tell(

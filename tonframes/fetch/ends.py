@@ -5,31 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING
-from weakref import WeakSet
 
 from tonframes.client import UnknownOperationError
 from tonframes.errors import DecodeError, RequestError
 from tonframes.fetch import headers
 from tonframes.fetch.block import fetch_state
 from tonframes.fetch.network import last_shown
+from tonframes.fetch.shown import shown
 
 if TYPE_CHECKING:
     from tonframes.client import Client
     from tonframes.fetch.block import State
     from tonframes.fetch.proof import Tips
 
-#: Clients whose services do not have the operations that read through windows.
-_without: WeakSet[Client] = WeakSet()
-
 
 def knows_windows(client: Client) -> bool:
     """Return whether the service may have the operations that read through windows."""
-    return client not in _without
+    return shown(client).windows
 
 
 def lacks_windows(client: Client) -> None:
     """Note that the service does not have the operations that read through windows."""
-    _without.add(client)
+    shown(client).windows = False
 
 
 @dataclass(frozen=True, slots=True)

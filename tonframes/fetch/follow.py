@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from tonframes.display import moment
 from tonframes.errors import IncompleteError, MissingError, RequestError
-from tonframes.fetch.blocks import fetch_missing
+from tonframes.fetch.missing import fetch_missing
 from tonframes.fetch.network import Network, last_shown, masterchain_info
 from tonframes.fetch.resolve import (
     DEFAULT,

@@ -38,7 +38,7 @@ def progress(total: int, unit: str, *, show: bool | None) -> Iterator[Progress]:
     notebook = _in_notebook()
     live = notebook or sys.stderr.isatty()
     if not (live if show is None else show) or not total:
-        yield _Silent()
+        yield Silent()
     elif live:
         with _bar(notebook=notebook)(total=total, unit=unit, dynamic_ncols=True) as bar:
             yield _Bar(bar)
@@ -48,7 +48,9 @@ def progress(total: int, unit: str, *, show: bool | None) -> Iterator[Progress]:
         lines.say()
 
 
-class _Silent:
+class Silent:
+    """Shows nothing."""
+
     def advance(self, done: int, **details: object) -> None:
         """Show nothing."""
 

@@ -106,6 +106,12 @@ class Unproven:
         """The masterchain blocks."""
         return range(self._start, self._stop)
 
+    @property
+    def before(self) -> Tips | None:
+        """The last blocks of all shards before them, where the proof begins."""
+        origin = self._origin
+        return origin.tips if origin is not None and origin.seqno == self._start else None
+
     def add(self, fetched: BlockPages) -> None:
         """Add the next masterchain block."""
         self._append(fetched)

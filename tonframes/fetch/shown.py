@@ -6,6 +6,7 @@ short, or it comes from a replica that is behind.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
 MOST_ACCOUNTS = 100_000
 
 
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What a service has shown, for a client in another process."""
+
+    first: int | None
+    last: int | None
+    blocks: bool | None
+    windows: bool
+
+
 class Shown:
     """What one service has shown; threads share it.
 
@@ -30,6 +41,8 @@ class Shown:
     blocks
         Whether it shows the blocks that a masterchain block commits, as deployed services do, or
         transactions only, as the specification has it; None before the first answer with rows.
+    windows
+        Whether it may have the operations that read through windows.
     """
 
     def __init__(self) -> None:
@@ -38,6 +51,21 @@ class Shown:
         self.first: int | None = None
         self.last: int | None = None
         self.blocks: bool | None = None
+        self.windows = True
+
+    @property
+    def known(self) -> Known:
+        """What a client in another process may start with."""
+        return Known(self.first, self.last, self.blocks, self.windows)
+
+    def learn(self, known: Known) -> None:
+        """Add what another client has learned of the service."""
+        with self._lock:
+            self.first = known.first if self.first is None else self.first
+            self.blocks = known.blocks if self.blocks is None else self.blocks
+            self.windows = self.windows and known.windows
+        if known.last is not None:
+            self.note_last(known.last)
 
     def note_last(self, seqno: int) -> None:
         """Note a masterchain seqno that it has shown."""

@@ -35,7 +35,7 @@ _MODULES = {
     "dask": ("dask.dataframe", "Dask", "engines"),
     "spark": ("pyspark.sql", "PySpark", "spark"),
 }
-#: Bytes of files that make a partition in Dask: small files are joined.
+#: Bytes of files that make a partition in Dask.
 _PARTITION = 1 << 24
 
 
@@ -59,6 +59,8 @@ class Files:
         How the columns are made of those of the lake; None if the files have these columns.
     more
         Further rows, in memory.
+    groups
+        Which row groups of a single file; None is all.
     """
 
     paths: tuple[str, ...]
@@ -68,6 +70,7 @@ class Files:
     filesystem: fs.FileSystem | None = None
     lake: LakeForm | None = None
     more: pa.Table | None = None
+    groups: tuple[int, ...] | None = None
 
 
 def check_engine(engine: str) -> None:
@@ -151,6 +154,9 @@ def _dataset(files: Files, *, rows: Filter | None = None) -> pads.Dataset:
         format=pads.ParquetFileFormat(default_fragment_scan_options=verified),
         filesystem=files.filesystem or fs.LocalFileSystem(),
     )
+    if files.groups is not None:
+        parts = [part.subset(row_group_ids=files.groups) for part in dataset.get_fragments()]
+        dataset = pads.FileSystemDataset(parts, dataset.schema, dataset.format, dataset.filesystem)
     chosen = as_arrow(files.chosen if rows is None else rows)
     return dataset if chosen is None else dataset.filter(chosen)
 
@@ -219,14 +225,25 @@ def _in_dask(files: Files) -> Any:
 
 
 def _partitions(files: Files) -> list[Files]:
-    """Divide files into partitions."""
-    parts: list[tuple[list[str], list[int]]] = []
+    """Divide files into partitions: small files are joined, large ones divided."""
+    parts: list[Files] = []
     for path, size in zip(files.paths, files.sizes, strict=True):
-        if not parts or sum(parts[-1][1]) + size > _PARTITION:
-            parts.append(([], []))
-        parts[-1][0].append(path)
-        parts[-1][1].append(size)
-    return [replace(files, paths=tuple(paths), sizes=tuple(sizes)) for paths, sizes in parts]
+        last = parts[-1] if parts else None
+        if last and last.groups is None and sum(last.sizes) + size <= _PARTITION:
+            parts[-1] = replace(last, paths=(*last.paths, path), sizes=(*last.sizes, size))
+        else:
+            parts += _divided(replace(files, paths=(path,), sizes=(size,)))
+    return parts
+
+
+def _divided(file: Files) -> list[Files]:
+    """Divide a file that is larger than a partition by its row groups."""
+    if sum(file.sizes) <= _PARTITION:
+        return [file]
+    [fragment] = _dataset(file, rows=[]).get_fragments()
+    groups = range(fragment.num_row_groups)
+    step = max(1, _PARTITION * len(groups) // sum(file.sizes))
+    return [replace(file, groups=tuple(groups[at : at + step])) for at in groups[::step]]
 
 
 def _partition(part: Files, columns: Sequence[str] | None = None) -> pd.DataFrame:

@@ -26,6 +26,7 @@ from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from pathlib import Path
 
     from tonframes.scanning.asked import Filter
     from tonframes.store import Period
@@ -71,8 +72,8 @@ class HeldTables:
 
     def rows(self, name: str, asked: Asked) -> Files | pa.Table:
         """Return the files of a table; of a snapshot, the newest row of each address."""
-        self.check(asked)
         if name in _SNAPSHOTS:
+            self.reader.check()
             return self.reader.snapshot(name, addresses=asked.accounts)
         return _of_seqnos(self.reader, name, asked)
 
@@ -101,15 +102,19 @@ class HistoryTables:
 
 @reading_again
 def _of_seqnos(reader: Reader, name: str, asked: Asked) -> Files:
+    reader.check()
+    if asked.seqnos is None:
+        reader.check_transactions()
     wanted = reader.held() if asked.seqnos is None else asked.seqnos
-    listed = reader.held_files(name, wanted)
+    by_account = name == "transactions" and asked.accounts is not None
+    listed = reader.account_files(wanted) if by_account else reader.held_files(name, wanted)
     if lacking := subtract(wanted, [run for run, _ in listed]):
         warn(
             f"{reader.path} holds no rows of {name} for {spell(lacking)}, because the service did "
             "not show them"
         )
     listed = [] if asked.nothing else _of_period(listed, asked.period)
-    _check([file for _, file in listed])
+    _check(reader.path, [file for _, file in listed])
     whole = [file for run, file in listed if run == file.run]
     cut = [(run, file) for run, file in listed if run != file.run]
     chosen = filter_of(name, asked, [run for run, _ in listed])
@@ -163,7 +168,7 @@ def _of_histories(reader: Reader, name: str, asked: Asked) -> Files:
     accounts = held_spans(reader) if asked.accounts is None else asked.accounts
     transactions = files_of(reader, accounts)
     files = [file.beside(_HISTORIES[name]) for file in transactions]
-    _check(files)
+    _check(reader.path, files)
     _check_apart([file.beside("histories") for file in transactions], reader)
     return _files(name, files, filter_of(name, asked))
 
@@ -187,13 +192,12 @@ def _check_apart(histories: Sequence[HeldFile], reader: Reader) -> None:
         before, reached = account, max(stop, reached) if account == before else stop
 
 
-def _check(files: Sequence[HeldFile]) -> None:
+def _check(store: Path, files: Sequence[HeldFile]) -> None:
     """Verify footers, and raise `StoreError` if one of them is of an older version."""
     with ThreadPoolExecutor(_THREADS) as pool:
         footers = pool.map(_footer, files, [file.stamp() for file in files])
         older = [file for file, footer in zip(files, footers, strict=True) if _is_older(footer)]
     if older:
-        store = older[0].path.parent.parent
         raise StoreError(
             f"{len(older):,} files of {store} have columns of an older version, such as "
             f"{older[0].path}: upgrade_store({str(store)!r}) writes them with the present ones",

@@ -26,10 +26,10 @@ from tonframes.errors import StoreError, shorten
 from tonframes.scanning.asked import Asked, filter_of
 from tonframes.scanning.engines import Files, local_path
 from tonframes.scanning.form import LakeForm
+from tonframes.store.identity import NETWORK
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from os import PathLike
 
     from tonframes.store import Period
 
@@ -97,9 +97,7 @@ class LakeTables:
 
     def _chosen(self, name: str, period: Period | None) -> Iterator[fs.FileInfo]:
         folder = self._folder(name)
-        if folder is None:
-            raise StoreError(f"{self} has no files of {name}", path=Path(self.root))
-        for day, info in self._partitions(folder):
+        for day, info in self._partitions(folder) if folder else ():
             if period is None or _meets(day, period):
                 for file in self._listed(info.path, recursive=True):
                     if file.type == fs.FileType.File and _has_rows(file.base_name):
@@ -129,8 +127,16 @@ class LakeTables:
         return sorted(found, key=lambda info: info.path)
 
 
-def lake_at(place: str | PathLike[str]) -> LakeTables | None:
-    """Return the lake at a URL or in a folder; None if a folder has none.
+def lake_in(folder: Path) -> LakeTables | None:
+    """Return the lake in a folder; None if there is none."""
+    if (folder / NETWORK).exists():  # to list the files of a large store would take seconds
+        return None
+    lake = LakeTables(str(folder), local_path(folder))
+    return lake if lake.names else None
+
+
+def lake_at(url: str) -> LakeTables:
+    """Return the lake at a URL.
 
     Raises
     ------
@@ -139,14 +145,11 @@ def lake_at(place: str | PathLike[str]) -> LakeTables | None:
     StoreError
         There is no lake at the URL.
     """
-    if isinstance(place, str) and "://" in place:
-        filesystem, root = _opened(place)
-        lake = LakeTables(place, root.rstrip("/"), filesystem)
-        if not lake.names:
-            raise StoreError(f"there are no files of the lake at {place}", path=Path(place))
-        return lake
-    lake = LakeTables(str(place), local_path(place))
-    return lake if lake.names else None
+    filesystem, root = _opened(url)
+    lake = LakeTables(url, root.rstrip("/"), filesystem)
+    if not lake.names:
+        raise StoreError(f"there are no files of the lake at {url}", path=Path(url))
+    return lake
 
 
 def _opened(url: str) -> tuple[fs.FileSystem, str]:
@@ -161,7 +164,7 @@ def _opened(url: str) -> tuple[fs.FileSystem, str]:
     try:
         filesystem, root = fs.FileSystem.from_uri(url)
     except (ValueError, OSError) as error:
-        raise ValueError(f"scan cannot open {shorten(url)}: {error}") from None
+        raise ValueError(f"scan cannot open {shorten(url)}: {shorten(str(error))}") from None
     return filesystem, root
 
 

@@ -8,7 +8,7 @@ from tonframes.errors import did_you_mean, shorten
 from tonframes.scanning.asked import Asked
 from tonframes.scanning.engines import Engine, Files, check_engine, frame_of, frame_of_table
 from tonframes.scanning.held import HeldTables, HistoryTables
-from tonframes.scanning.lake import LakeTables, lake_at
+from tonframes.scanning.lake import LakeTables, lake_at, lake_in
 from tonframes.store.reader import Reader
 
 if TYPE_CHECKING:
@@ -83,7 +83,8 @@ def scan(
     -------
     With `table`, a `pyarrow.dataset.Dataset`, a DuckDB relation, a polars LazyFrame, a Dask
     DataFrame or a Spark DataFrame, with the columns of `describe(table)`. Rows come in no certain
-    order, except for pyarrow and polars: in that of `read_blocks`. Without `table`, a `Scan`.
+    order, except for pyarrow and polars: in that of `read_blocks`, unless `accounts` are read from
+    the copies that `compact_store(by_account=True)` writes. Without `table`, a `Scan`.
 
     Raises
     ------
@@ -103,29 +104,41 @@ def scan(
     Notes
     -----
     pyarrow and Dask verify the checksum of each page that they read, as `read_blocks` does. The
-    other engines read local files in their own way, and have no such check: `verify_store` finds
-    damage.
+    other engines read local files in their own way, and do not: `verify_store` finds damage.
 
-    A frame names the files that were there when it was made. They stay for a while after a
-    compaction; later the engine says that a file is missing, and `scan` makes a frame of the files
-    of that time. An object with all tables lists the files each time.
+    A frame names the files that were there when it was made. If one of them is gone later, the
+    engine says so: make a new frame. A `Scan` lists the files each time that it is used.
 
-    In the lake, columns that it does not have are null: `describe` lists columns, and
-    `mc_block_seqno` of messages is one of those. So `seqnos` chooses no messages there.
+    In a lake, columns that it does not have are null, such as `mc_block_seqno` of messages: there,
+    `seqnos` cannot choose messages. pyarrow has no lazy frame with computed columns, so for a lake
+    it is an object with the methods `schema`, `to_table`, `to_batches` and `count_rows` of a
+    `Dataset`.
 
     Examples
     --------
     >>> import tonframes as tf
     >>> transactions = tf.scan(tf.sample(), "transactions", engine="duckdb")
-    >>> transactions.aggregate("aborted, count(*) AS count").order("count")
-    ┌─────────┬───────┐
-    >>> tf.fee_summary(tf.scan(tf.sample(), seqnos="90000000:90000010", engine="polars")).collect()
+    >>> transactions.aggregate("aborted, count(*)").order("aborted").fetchall()
+    [(False, 2574), (True, 426)]
+    >>> first = tf.scan(tf.sample(), seqnos="90000000:90000010", engine="polars")
+    >>> tf.fee_summary(first).select("transactions", "cost").collect().rows()
+    [(250, 93983130)]
     """
     asked = Asked.parse(seqnos, accounts, since, until)
     check_engine(engine)
-    tables = lake_at(store) or HeldTables(Reader(store))
+    tables = _tables_of(store)
     found = Scan(tables, engine, asked)
-    return found if table is None else found.frame(table)
+    if table is not None:
+        return found.frame(table)
+    tables.check(asked)
+    return found
+
+
+def _tables_of(store: str | PathLike[str]) -> Tables:
+    if isinstance(store, str) and "://" in store:
+        return lake_at(store)
+    reader = Reader(store)
+    return lake_in(reader.path) or HeldTables(reader)
 
 
 class Scan:
@@ -133,13 +146,21 @@ class Scan:
 
     `scan` makes one. Every helper takes it like `Blocks`, and returns a frame of the engine. The
     files are listed anew each time that a table is asked for.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> found = tf.scan(tf.sample())
+    >>> found.names
+    ('transactions', 'messages', 'blocks', 'accounts', 'address_book', 'metadata')
+    >>> found.transactions.count_rows()
+    3000
     """
 
     def __init__(self, tables: Tables, engine: Engine, asked: Asked) -> None:
         self._tables = tables
         self._engine = engine
         self._asked = asked
-        tables.check(asked)
 
     @property
     def transactions(self) -> Any:
@@ -175,7 +196,9 @@ class Scan:
     def histories(self) -> Scan:
         """The transactions of accounts that `fetch_transactions` has fetched into the store."""
         if isinstance(self._tables, HeldTables):
-            return Scan(self._tables.histories, self._engine, self._asked)
+            histories = self._tables.histories
+            histories.check(self._asked)
+            return Scan(histories, self._engine, self._asked)
         raise ValueError(f"{self._tables} has no other histories of accounts")
 
     @property

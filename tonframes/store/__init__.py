@@ -4,6 +4,7 @@
 
     store/
       network.json                                        which network; a store never mixes two
+      columns.json                                        units and meanings of the columns
       transactions/00049000000-00049000100.parquet        half-open ranges of masterchain seqnos
       messages/…  blocks/…                                the same ranges
       accounts/20261121T094500.123456Z-6b1f0a2c.parquet   snapshots, appended and never changed
@@ -15,6 +16,7 @@
       merging/…                                           merged files until they have their places
       damaged/…                                           files that were set aside
       .lock                                               locked while something is written
+      .verified                                           which files were verified
 
 A transaction may be in `transactions` and in `account_transactions`, in each of them once.
 
@@ -66,10 +68,13 @@ The modules, from what users call down to bytes::
     lost          files of transactions that are gone are noticed
     folders       folders that are away are noticed
     identity      which network a store is of
+    meanings      what the columns mean, in a file of the store
     files         one file: what it must hold, and what its footer says
     locks         one writer at a time
+    threads       a few files are read at a time
     digest        a hash of the rows of a table; the rows of some seqnos
     spans         consecutive transactions of an account
+    verified      what was verified before, in any process
     period        from one moment, or logical time, until another
 """
 

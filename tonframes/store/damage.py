@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import secrets
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from tonframes.atomic import sync
-from tonframes.store.files import ASIDE, Damaged, Footer, HeldFile
+from tonframes.store import verified
+from tonframes.store.files import ASIDE, HISTORY_FOLDERS, Damaged, Footer, HeldFile
+from tonframes.store.threads import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -17,61 +19,88 @@ if TYPE_CHECKING:
 #: One thread waits for the disk while the other hashes. Each holds a slice of one file.
 THREADS = 2
 
-#: Seconds. A file that was changed later than this may change again and keep its time.
-_FRESH = 2.0
-
 #: Seconds. A file without those that are written with it may be a part of a copy under way, or the
 #: others may be about to appear. After this time it is set aside.
 ORPHANED = 3600.0
 
-#: What a file system says of a file, and the network that it must be of.
-_Stamp = tuple[int, int, int, str | None]
-#: Files that this process has read wholly and found good.
-_good: dict[Path, tuple[_Stamp, Footer]] = {}
+#: The folders with files of the same names as those of another one, written together with them.
+_TOGETHER = {"transactions": ("messages", "blocks"), HISTORY_FOLDERS[-1]: HISTORY_FOLDERS[:-1]}
+
+#: Files that were read wholly and found good: what the file system said of each, the network that
+#: it must be of, and its footer.
+Good = dict["Path", tuple[tuple[int, ...], str | None, Footer]]
 
 
-def check(file: HeldFile) -> Footer:
-    """Read every byte of a file, unless this process has and the file is still the same.
+def check(file: HeldFile, good: Good = verified.good) -> Footer:
+    """Read every byte of a file, unless it is known to be good and still the same.
 
     Raises
     ------
     Damaged
         They are not those that were written.
     """
-    try:
-        status = file.path.stat()
-    except OSError:
-        return file.check()
-    stamp = (status.st_ino, status.st_size, status.st_mtime_ns, file.network)
-    name = file.path.absolute()
-    if name in _good and _good[name][0] == stamp:
-        return _good[name][1]
+    name, stamp = file.path.absolute(), verified.stamp(file.path)
+    if name in good and good[name][:2] == (stamp, file.network):
+        return good[name][2]
+    good.pop(name, None)
     footer = file.check()
-    if time.time() - status.st_mtime > _FRESH:
-        _good[name] = stamp, footer
+    if stamp is not None and verified.is_settled(stamp):
+        good[name] = stamp, file.network, footer
     return footer
 
 
-def find_fault(file: HeldFile) -> Damaged | None:
+def find_fault(file: HeldFile, good: Good = verified.good) -> Damaged | None:
     """Return what is wrong with a file, or with those that were written together with it."""
     try:
-        for name in check(file).tables:
+        for name in check(file, good).tables:
             if name != file.path.parent.name:
-                check(file.beside(name))
+                check(file.beside(name), good)
     except Damaged as damaged:
         return damaged
     return None
 
 
-def find_damaged(files: Sequence[HeldFile]) -> list[tuple[HeldFile, Damaged]]:
-    """List the files that have a fault, looking at a few at a time."""
-    pool = ThreadPoolExecutor(THREADS)
-    try:
-        faults = pool.map(find_fault, files)
-        return [(file, fault) for file, fault in zip(files, faults, strict=True) if fault]
-    finally:
-        # After Ctrl-C this waits for the files that are being read, not for all.
-        pool.shutdown(cancel_futures=True)
+def find_damaged(
+    files: Sequence[HeldFile], good: Good | None = None
+) -> list[tuple[HeldFile, Damaged]]:
+    """List the files that have a fault, looking at a few at a time.
+
+    Parameters
+    ----------
+    good
+        Files that need not be read again, to which others are added. None reads all of them.
+    """
+    known: Good = {} if good is None else good
+    faults = in_threads(lambda file: find_fault(file, known), files, THREADS)
+    return [(file, fault) for file, fault in zip(files, faults, strict=True) if fault]
+
+
+def find_new_damage(files: Sequence[HeldFile]) -> list[tuple[HeldFile, Damaged]]:
+    """List the files of a store that have a fault; what was verified before is not read again.
+
+    What is verified now is noted in the store, for other processes: see `verified`.
+    """
+    folders = defaultdict(list)
+    for file in files:
+        folders[file.path.parent].append(file)
+    return [found for folder, those in folders.items() for found in _new_damage(folder, those)]
+
+
+def _new_damage(folder: Path, files: Sequence[HeldFile]) -> list[tuple[HeldFile, Damaged]]:
+    """List the files of one folder that have a fault."""
+    store, asked = folder.parent, {file.path.name for file in files}
+    together = [folder, *(store / name for name in _TOGETHER.get(folder.name, ()))]
+    units = verified.units(together, asked, files[0].network)
+    before = verified.noted(store)
+    known = {
+        name for key, unit in units.items() if before.get(key) == unit.hash for name in unit.names
+    }
+    found = find_damaged([file for file in files if file.path.name not in known], verified.good)
+    good = asked - {file.path.name for file, _ in found}
+    more = {key: unit.hash for key, unit in units.items() if unit.names <= good}
+    if more.items() - before.items():
+        verified.note(store, before | more)
+    return found
 
 
 def check_whole(files: Sequence[HeldFile]) -> None:

@@ -14,6 +14,7 @@ from tonframes.atomic import replacing_all, sync, temporary
 from tonframes.errors import StoreError, shorten
 from tonframes.sealed import Opened, SealError
 from tonframes.seqnos import meeting
+from tonframes.store import verified
 from tonframes.store.digest import digest_of_file
 from tonframes.wire import schema, versions
 
@@ -36,6 +37,8 @@ HISTORY_FOLDERS = ("account_messages", "histories", "account_transactions")
 SNAPSHOT_FOLDERS = ("metadata", "address_book", "accounts")
 #: Those of them of which only fetching accounts reads the files.
 OF_ACCOUNTS = ("metadata", "accounts")
+#: The columns of so few rows are read one after the other: passing them to threads takes longer.
+_FEW_ROWS = 10_000
 #: The folder of damaged files.
 ASIDE = "damaged"
 #: The folder of copies of compacted transactions, sorted by account.
@@ -113,10 +116,10 @@ class HeldFile:
 
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read columns of the present schema; the footer and the pages are verified."""
-        with reading(self.path), sealed.opened(self.path) as opened:
+        with doubting(self.path), reading(self.path), sealed.opened(self.path) as opened:
             footer = self._checked(opened)
             needed = versions.needed(self.table, footer.schema, columns)
-            rows = opened.parquet().read(needed)
+            rows = opened.parquet().read(needed, use_threads=footer.rows > _FEW_ROWS)
         self._check_columns(rows.schema, needed)
         self._check_count(len(rows), footer)
         return versions.upgrade(self.table, rows, footer.schema, columns)
@@ -132,7 +135,7 @@ class HeldFile:
             Joined ranges: row groups without any of these masterchain seqnos are not read. None
             reads all of them.
         """
-        with reading(self.path), sealed.opened(self.path) as opened:
+        with doubting(self.path), reading(self.path), sealed.opened(self.path) as opened:
             footer = self._checked(opened)
             parquet = opened.parquet()
             self._check_count(parquet.metadata.num_rows, footer)
@@ -221,7 +224,7 @@ class HeldFile:
         )
 
     def _check_columns(self, found: pa.Schema, names: Sequence[str]) -> None:
-        if not found.equals(pa.schema([self.table.schema.field(name) for name in names])):
+        if not found.equals(self.table.select(names)):
             raise Damaged(self.path, f"does not have the columns of {self.table.name}")
 
 
@@ -258,7 +261,14 @@ def write_groups(file: Path, table: Table, groups: Iterable[pa.Table], footer: F
     """
     made = temporary(file)
     try:
-        sealed.write(made, table.schema, groups, asdict(footer), digest_of_file)
+        sealed.write(
+            made,
+            table.file_schema,
+            groups,
+            asdict(footer),
+            statistics=table.pruning,
+            digest=digest_of_file,
+        )
         with made.open("rb") as source:
             os.fsync(source.fileno())
         made.replace(file)
@@ -269,7 +279,7 @@ def write_groups(file: Path, table: Table, groups: Iterable[pa.Table], footer: F
 
 def content(table: Table, rows: pa.Table, footer: Footer) -> Sequence[memoryview]:
     """Return the content of a file with rows, sealed."""
-    return sealed.content(table.schema, rows, asdict(footer))
+    return sealed.content(table.file_schema, rows, asdict(footer), table.pruning)
 
 
 def replace(file: Path, pieces: Sequence[bytes | memoryview]) -> None:
@@ -327,6 +337,16 @@ def reading(file: Path) -> Iterator[None]:
         if any(sign in str(error) for sign in _OUT_OF_MEMORY):
             raise _no_memory(file) from error
         raise Damaged(file, f"cannot be read ({shorten(str(error))})") from error
+
+
+@contextmanager
+def doubting(file: Path) -> Iterator[None]:
+    """Have the next fetch verify all files again if this one turns out to be damaged."""
+    try:
+        yield
+    except Damaged:
+        verified.forget(file)
+        raise
 
 
 @contextmanager

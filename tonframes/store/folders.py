@@ -28,8 +28,9 @@ def check_folders(store: Path, committed: Sequence[Path]) -> None:
     Parameters
     ----------
     committed
-        The files of transactions of masterchain blocks. In other folders, a process that was
-        killed leaves one file at most without those that it would have written next.
+        Files of transactions of masterchain blocks, at least the first and the last. In others, a
+        process that was killed leaves one file at most without those that it would have written
+        next.
     """
     *others, last = HISTORY_FOLDERS
     histories = _some(store / last)
@@ -85,10 +86,11 @@ def _some(folder: Path) -> list[Path]:
 def _newest(folder: Path) -> list[Path]:
     """List the file of a folder that has the latest moment in its name, if there is any."""
     try:
-        files = [file for file in folder.iterdir() if is_table_file(file.name)]
+        with os.scandir(folder) as entries:
+            last = max((e.name for e in entries if is_table_file(e.name)), default=None)
     except OSError:
         return []
-    return sorted(files)[-1:]
+    return [] if last is None else [folder / last]
 
 
 def _damaged(store: Path, name: str) -> bool:

@@ -7,6 +7,7 @@ have equal rows. Then each row is read from the first of them.
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -31,6 +32,9 @@ def disjoint(runs: Iterable[range]) -> dict[range, range]:
     >>> disjoint([range(0, 6), range(4, 10), range(5, 7)])
     {range(0, 6): range(0, 6), range(6, 10): range(4, 10)}
     """
+    runs = list(runs)
+    if all(run.stop <= after.start for run, after in pairwise(runs)) and all(runs):
+        return {run: run for run in runs}
     parts: dict[range, range] = {}
     reached = 0
     for run in sorted(runs, key=lambda run: (run.start, -run.stop)):
@@ -65,7 +69,9 @@ def check_equal(first: HeldFile, second: HeldFile) -> None:
 
 @lru_cache(4096)
 def _digest(file: HeldFile, seqnos: range, _stamp: tuple[int, ...]) -> str:
-    return digest(within(file.read(file.table.schema.names), [seqnos]))
+    names = file.table.schema.names
+    rows = [within(group, [seqnos]) for group in file.groups(names, [seqnos])]
+    return digest(pa.concat_tables([file.table.schema.empty_table(), *rows]))
 
 
 def once(rows: pa.Table, key: Sequence[str], store: Path) -> pa.Table:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tonframes.atomic import sync
-from tonframes.seqnos import SPAN, aligned, meeting
+from tonframes.seqnos import SPAN, aligned, joined, meeting
 from tonframes.store import damage
 from tonframes.store.digest import within
 from tonframes.store.files import HISTORY_FOLDERS, RANGED, Damaged, HeldFile, range_name
@@ -83,6 +83,18 @@ class RangeWriter(PlaceWriter):
             )
         self._commit(files)
 
+    def set_aside(self, seqnos: Iterable[range], reason: str) -> None:
+        """Set aside the files that hold some masterchain blocks, and warn."""
+        wanted = joined(seqnos)
+        with self._writing():
+            files = [
+                file for run, file in self.files("transactions").items() if meeting(run, wanted)
+            ]
+            network = self.network
+            for file in files:
+                held = self._held_file(file, network)
+                self._put_aside([held.beside(name).path for name in written_with(held)], reason)
+
     def merge(self, seqnos: range) -> None:
         """Merge adjacent small files of the masterchain blocks around these.
 
@@ -121,7 +133,7 @@ class RangeWriter(PlaceWriter):
         around = range(seqnos.start // SPAN * SPAN, -(-seqnos.stop // SPAN) * SPAN)
         network, table = self.network, schema.TABLES["transactions"]
         group: list[HeldFile] = []
-        for run, path in self._ranges("transactions").items():
+        for run, path in self._ranges("transactions", [around]).items():
             if meeting(run, [around]):
                 file = HeldFile(path, table, network, run)
                 if group and not self._fits(group, file):
@@ -168,23 +180,24 @@ class RangeWriter(PlaceWriter):
 
     def _make_room(self, part: range) -> None:
         """Set aside files without their transactions that would overlap those of a new range."""
-        held = {file.name for file in self._files_in("transactions")}
+        held = {file.name for file in self._ranges("transactions", [part]).values()}
         for name in RANGED[:-1]:
             orphans = [
                 file
-                for run, file in self._ranges(name).items()
+                for run, file in self._ranges(name, [part]).items()
                 if meeting(run, [part]) and run != part and file.name not in held
             ]
             self._put_aside(orphans, f"there are files in {name} without those in transactions")
 
     def _part_overlaps(self) -> None:
         """Set aside files whose rows others have, and write again what only they have."""
-        committed, network = self._ranges("transactions"), self.network
+        committed, network = self._runs("transactions"), self.network
         parts = disjoint(committed)
         if len(parts) == len(committed) and all(part == run for part, run in parts.items()):
             return
         self._check_overlaps(committed)
-        for run, path in committed.items():
+        for run, name in committed.items():
+            path = self.path / name
             rest = [part for part, whole in parts.items() if whole == run]
             if rest == [run]:
                 continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -15,6 +14,7 @@ from tonframes.seqnos import common, joined, subtract
 from tonframes.store.digest import within
 from tonframes.store.files import BY_ACCOUNT, Damaged
 from tonframes.store.listing import LISTINGS, MOMENT, Listing
+from tonframes.store.threads import in_threads
 from tonframes.wire import schema
 from tonframes.wire.tables import latest, latest_states
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 #: How much later than this computer's clock the time of a snapshot may be.
 _SKEW = timedelta(minutes=5)
 
-#: Threads that read files: pyarrow reads without the lock of the interpreter.
-_THREADS = 4
 #: Bytes of snapshots that are read before the rows that are out of date are dropped.
 _BATCH = 1 << 24
 
@@ -39,15 +37,16 @@ def _again(read: F) -> F:
     """Read again if files are gone because another process has merged them meanwhile."""
 
     @wraps(read)
-    def patient(store: Reader, *args: Any, **options: Any) -> Any:
+    def patient(store: Reader, name: str, seqnos: Iterable[range], *args: Any, **more: Any) -> Any:
+        wanted = joined(seqnos)
         for _ in range(LISTINGS):
-            before = store.files("transactions")
+            before = store.parts(wanted)
             try:
-                return read(store, *args, **options)
+                return read(store, name, wanted, *args, **more)
             except Damaged:
-                if store.files("transactions") == before:
+                if store.parts(wanted) == before:
                     raise
-        return read(store, *args, **options)
+        return read(store, name, wanted, *args, **more)
 
     return cast("F", patient)
 
@@ -66,7 +65,7 @@ class Reader(Listing):
             The table was written for some of them, and the file is gone.
         """
         wanted = joined(seqnos)
-        return subtract(wanted, subtract(wanted, [run for run, _ in self._files(name, wanted)]))
+        return subtract(wanted, subtract(wanted, self._written(name, wanted)))
 
     @_again
     def read(
@@ -93,9 +92,12 @@ class Reader(Listing):
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
         wanted = self.require(seqnos)
-        parts = [
-            _rows(file, common(run, wanted), chosen) for run, file in self._files(name, wanted)
-        ]
+
+        def rows(held: tuple[range, HeldFile]) -> pa.Table:
+            run, file = held
+            return _rows(file, common(run, wanted), chosen)
+
+        parts = in_threads(rows, list(self._files(name, wanted)))
         return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
 
     @_again
@@ -106,14 +108,16 @@ class Reader(Listing):
         """
         wanted = self.require(seqnos)
 
-        def texts(run: range, file: HeldFile) -> list[str]:
+        def texts(held: tuple[range, HeldFile]) -> list[str]:
+            run, file = held
             rows = _rows(file, common(run, wanted), columns)
             found = pc.unique(pa.chunked_array([c for each in rows.columns for c in each.chunks]))
             return cast("list[str]", found.drop_null().to_pylist())
 
-        files = list(self._files(name, wanted))
-        with ThreadPoolExecutor(_THREADS) as pool:
-            return set().union(*pool.map(texts, *zip(*files, strict=True))) if files else set()
+        found: set[str] = set()
+        for some in in_threads(texts, list(self._files(name, wanted))):
+            found.update(some)
+        return found
 
     @_again
     def count(self, name: str, seqnos: Iterable[range]) -> int:
@@ -121,15 +125,16 @@ class Reader(Listing):
 
         Footers tell the number for files that lie wholly inside.
         """
-        total = 0
         wanted = self.require(seqnos)
-        for run, file in self._files(name, wanted):
+
+        def count(held: tuple[range, HeldFile]) -> int:
+            run, file = held
             here = common(run, wanted)
             if subtract([file.run or run], here):
-                total += len(_rows(file, here, ["mc_block_seqno"]))
-            else:
-                total += file.footer().rows
-        return total
+                return len(_rows(file, here, ["mc_block_seqno"]))
+            return file.footer().rows
+
+        return sum(in_threads(count, list(self._files(name, wanted))))
 
     @_again
     def head(
@@ -151,16 +156,27 @@ class Reader(Listing):
         """List the files that `read` would read, each with the seqnos that it reads from it."""
         return list(self._files(name, self.require(seqnos)))
 
+    def first_and_last(
+        self, name: str, seqnos: Iterable[range], few: int
+    ) -> tuple[list[tuple[range, HeldFile]], bool]:
+        """List the same files, and whether these are all: of more than a few, two are listed."""
+        parts, network = self._read_from(name, self.require(seqnos)), self.network
+        all_of_them = len(parts) <= few
+        chosen = parts if all_of_them else [parts[0], parts[-1]]
+        files = [(run, self._held_file(self.path / file, network)) for run, file in chosen]
+        return files, all_of_them
+
     def account_files(self, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
         """List files as `held_files` does, to read the transactions of a few accounts from.
 
         Of a compacted file it lists the copy that is sorted by account, if there is one. Its rows
         are equal, in another order.
         """
-        copies = self._ranges(BY_ACCOUNT)
+        wanted = joined(seqnos)
+        copies = self._ranges(BY_ACCOUNT, wanted)
         return [
             (run, file.beside(BY_ACCOUNT, self.path) if file.run in copies else file)
-            for run, file in self.held_files("transactions", seqnos)
+            for run, file in self.held_files("transactions", wanted)
         ]
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────────
@@ -202,8 +218,9 @@ class Reader(Listing):
             return (latest_states if name == "accounts" else latest)(rows)
 
         rows, size = [table.schema.empty_table().select(needed)], 0
-        for file in self._by_time(self.held_snapshots(name, as_of=as_of)):
-            rows.append(file.read(needed))
+        files = self._by_time(self.held_snapshots(name, as_of=as_of))
+        for part in in_threads(lambda file: file.read(needed), files):
+            rows.append(part)
             size += rows[-1].nbytes
             # So no more than twice the result and a batch are in memory, in linear time.
             if size > rows[0].nbytes + _BATCH:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tonframes.store.files import HeldFile
 
 #: Rows that are sorted at once.
-BATCH = 250_000
+BATCH = 100_000
 #: Bounds between batches are found by looking at so many rows of each.
 _SAMPLE = 100
 

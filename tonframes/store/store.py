@@ -135,9 +135,10 @@ class Store(RangeWriter):
 
         The files of the address book are among them, as its entries belong to the rows.
 
-        Every byte of every file is read, unless this process has done so before and the file has
-        not changed since. A range of which a file is damaged or missing is not held any more: its
-        files are moved into the folder `damaged`, and a `TonframesWarning` says so.
+        Every byte of every file is read, unless this or another process has done so before and the
+        file has not changed since, as far as the file system says. A range of which a file is
+        damaged or missing is not held any more: its files are moved into the folder `damaged`, and
+        a `TonframesWarning` says so.
 
         Returns
         -------
@@ -154,7 +155,7 @@ class Store(RangeWriter):
         wanted, network = joined(seqnos), self.network
         files = [
             self._held_file(file, network)
-            for run, file in self.files("transactions").items()
+            for run, file in self.files("transactions", wanted).items()
             if meeting(run, wanted)
         ]
         copies = [
@@ -210,7 +211,7 @@ class Store(RangeWriter):
         """Set aside what is damaged, and warn."""
         if files:
             self.check()
-        damaged = [file for file, _ in damage.find_damaged(files)]
+        damaged = [file for file, _ in damage.find_new_damage(files)]
         warnings = []
         for file in damaged:
             with self._writing():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tonframes.store.damage import find_damaged
+from tonframes.store.damage import Good, find_damaged
 from tonframes.store.files import RANGED
 from tonframes.store.ingested import Ingested
 from tonframes.store.lost import still_seen
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     """Verify all bytes of the files of a store, ingested ones included; nothing is changed.
 
-    Fetching into the store sets damaged files aside, and fetches what they held again.
+    Each file is read, whether it was verified before or not. Fetching into the store sets damaged
+    files aside, and fetches what they held again.
 
     Another process may write to the store meanwhile. So a store that seems to have damaged files is
     looked at again, ten times within a moment, and only what is wrong each time is returned. A file
@@ -49,6 +50,7 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     {}
     """
     store, ingested = Reader(path), Ingested(path)
+    good: Good = {}  # what is good is read once, however often the store is looked at
     without = f"has no file of {RANGED[-1]} beside it, so its range is not held"
 
     @reading_again
@@ -56,7 +58,7 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
         if not ingested.exists():
             store.check()
         store.files("transactions")  # raises an error if files overlap and have different rows
-        damaged = find_damaged([*store.all_files(), *ingested.all_files()])
+        damaged = find_damaged([*store.all_files(), *ingested.all_files()], good)
         left = [(file, without) for file in store.files_left()]
         return [*left, *((fault.path, fault.reason) for _, fault in damaged)]
 

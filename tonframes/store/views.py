@@ -17,6 +17,7 @@ from tonframes.store.damage import check_whole
 from tonframes.store.digest import within
 from tonframes.store.ingested import Ingested
 from tonframes.store.reader import Reader, chosen_of
+from tonframes.store.threads import in_threads
 from tonframes.store.unproven import AllEntriesOf, AllRows, newest
 from tonframes.store.written import is_written, read_written
 from tonframes.tableset import Glance, Unread, ends
@@ -30,9 +31,9 @@ if TYPE_CHECKING:
     from tonframes.store.files import Footer, HeldFile
 
 
-#: How many footers a glance reads, because each takes a millisecond or two. Of more files it reads
-#: the first and the last footer.
-FEW = 300
+#: Of so many files a glance reads the footers and sizes. Of more files it reads the first and the
+#: last footer.
+FEW = 100
 
 
 @dataclass(frozen=True)
@@ -53,16 +54,15 @@ class HeldRows(Unread):
 
     def glance(self) -> Glance:
         """Read the footers: rows, times, proofs, services and bytes."""
-        files = self.store.held_files(self.name, self.seqnos)
-        few = len(files) <= FEW
-        seen = [self._seen(*held) for held in (files if few else [files[0], files[-1]])]
+        files, few = self.store.first_and_last(self.name, self.seqnos, FEW)
+        seen = list(in_threads(lambda held: self._seen(*held), files))
         moments = [moment for _, times in seen for moment in times]
         footers = [footer for footer, _ in seen]
         return Glance(
             rows=sum(footer.rows for footer in footers) if few else None,
             first=min(moments, default=None),
             last=max(moments, default=None),
-            size=sum(file.size() for _, file in files),
+            size=sum(file.size() for _, file in files) if few else 0,
             proofs=tuple(dict.fromkeys(f.proof for f in footers if f.proof)) if few else (),
             services=tuple(dict.fromkeys(f.service for f in footers if f.service)),
         )

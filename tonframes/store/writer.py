@@ -26,6 +26,9 @@ from tonframes.store.folders import with_files
 from tonframes.store.identity import NETWORK, StoreInfo, encoded, is_sealed
 from tonframes.store.listing import MERGING, MOMENT
 from tonframes.store.locks import locked
+from tonframes.store.meanings import COLUMNS
+from tonframes.store.meanings import encoded as meanings
+from tonframes.store.merging import NOTE
 from tonframes.store.reader import Reader
 from tonframes.wire import schema
 
@@ -44,6 +47,9 @@ _ROOM = 2**16
 class Writer(Reader):
     """A store that is written to by one process at a time."""
 
+    #: What the folders were like when this object last left them in order.
+    _left: tuple[int, ...] | None = None
+
     def prepare(self) -> None:
         """Check that the folder can be written to, before anything is asked of a service.
 
@@ -56,6 +62,7 @@ class Writer(Reader):
         """
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
+        self._left = None  # what was left alone because it was young may be old now
         with self._writing():
             for folder in self._folders():
                 if folder.is_dir():
@@ -93,6 +100,7 @@ class Writer(Reader):
 
     def _write_info(self, info: StoreInfo) -> None:
         replace(self.path / NETWORK, [encoded(info)])
+        replace(self.path / COLUMNS, [meanings()])
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
@@ -112,17 +120,29 @@ class Writer(Reader):
                         f"{folder} is a symbolic link: a store writes within its own folder only",
                         path=folder,
                     )
-            self.check_folders()
-            if info is not None and not is_sealed(self.path, info):
+            if self._changes() != self._left:
+                self.check_folders()
+            if info and not (is_sealed(self.path, info) and (self.path / COLUMNS).exists()):
                 self._write_info(info)
             yield
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Hold the lock, with nothing half done in the store."""
+        """Hold the lock, with nothing half done in the store.
+
+        Putting a large store in order takes long. It is not done if nobody has changed a folder
+        since this object did it.
+        """
         with self.exclusive():
-            self._sweep()
+            if self._changes() != self._left:
+                self._sweep()
+            self._left = None
             yield
+            self._left = self._changes()
+
+    def _changes(self) -> tuple[int, ...]:
+        """Return when the folders with tables, and those of merges, were last changed."""
+        return tuple(self._changed(name) for name in (*FOLDERS, MERGING, NOTE))
 
     def _folders(self) -> list[Path]:
         return [self.path / name for name in FOLDERS]
@@ -136,11 +156,11 @@ class Writer(Reader):
 
     def _sweep_temporary(self) -> None:
         """Remove temporary files, but not those that show why another file is without them."""
-        for folder in (self.path, *self._folders()):
-            for file in folder.glob("*.tmp"):
-                named = TEMPORARY.fullmatch(file.name)
-                if named and not self._is_begun(folder / named[1]):
-                    file.unlink(missing_ok=True)
+        for folder in ("", *FOLDERS):
+            for name in self._names(folder):
+                named = TEMPORARY.fullmatch(name) if name.endswith(".tmp") else None
+                if named and not self._is_begun(self.path / folder / named[1]):
+                    (self.path / folder / name).unlink(missing_ok=True)
 
     def _is_begun(self, file: Path) -> bool:
         """Return whether a file is not there, and others are that were written before it."""
@@ -148,13 +168,10 @@ class Writer(Reader):
 
     def _sweep_orphans(self, folders: Iterable[str], last: str) -> None:
         """Set aside old files without the one that is written last with them."""
-        held = {file.name for file in self._files_in(last)}
+        held = set(self._table_names(last))
         for name in folders:
-            orphans = [
-                file
-                for file in self._files_in(name)
-                if file.name not in held and damage.is_old(file, damage.ORPHANED)
-            ]
+            left = [self.path / name / f for f in self._table_names(name) if f not in held]
+            orphans = [file for file in left if damage.is_old(file, damage.ORPHANED)]
             self._put_aside(orphans, f"there are files in {name} without those in {last}")
 
     def _put_aside(self, files: Sequence[Path], reason: str) -> None:
@@ -187,8 +204,11 @@ class Writer(Reader):
                     file.unlink(missing_ok=True)
             raise
         for file in files:  # what a killed process has left of them
-            for left in file.parent.glob(f"?{file.name}.*.tmp"):
-                left.unlink(missing_ok=True)
+            names = self._names(file.parent.name)
+            for mark in "._":
+                low, high = f"{mark}{file.name}.", f"{mark}{file.name}/"  # "/" comes after "."
+                for name in [name for name in names if low < name < high]:
+                    (file.parent / name).unlink(missing_ok=True)
 
     def _content(self, table: Table, rows: pa.Table, **about: Any) -> Sequence[memoryview]:
         return content(table, rows, self.new_footer(rows=len(rows), digest=digest(rows), **about))

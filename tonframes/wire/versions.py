@@ -37,6 +37,8 @@ def columns_of(table: Table, version: int) -> list[Column]:
 
 def needed(table: Table, version: int, names: Sequence[str]) -> list[str]:
     """List the columns of a version that `upgrade` must have to make columns of today."""
+    if not _has_changed(table, version):
+        return list(names)
     later = {column.name for column in table.columns if column.since > version} & set(names)
     if not later and not _learned(table, version, names):
         return list(names)
@@ -60,6 +62,9 @@ def upgrade(table: Table, rows: pa.Table, version: int, names: Sequence[str]) ->
         Which columns of the present version to return, in this order.
     """
     found = dict(zip(rows.column_names, rows.columns, strict=True))
+    # The metadata of the file may be shorter, and pandas takes its dtypes from there.
+    if not _has_changed(table, version):
+        return pa.Table.from_arrays([found[name] for name in names], schema=table.select(names))
     later = {column.name: column for column in table.columns if column.since > version}
     if later and "extra" in found:
         found |= _from_extra(table, version, found["extra"])
@@ -73,10 +78,14 @@ def upgrade(table: Table, rows: pa.Table, version: int, names: Sequence[str]) ->
             values = pa.nulls(len(rows), later[name].kind.arrow)
         rule = later[name].rule
         found[name] = values if rule is None else values.fill_null(rule)
-    # The file's own metadata has no checksum, and pandas would take its dtypes from there.
-    fields = [table.schema.field(name) for name in names]
-    schema = pa.schema(fields, metadata=table.schema.metadata)
-    return pa.Table.from_arrays([found[name] for name in names], schema=schema)
+    return pa.Table.from_arrays([found[name] for name in names], schema=table.select(names))
+
+
+@cache
+def _has_changed(table: Table, version: int) -> bool:
+    """Return whether a later version has more columns, or reads older spellings."""
+    later = any(column.since > version for column in table.columns)
+    return later or bool(_learned(table, version, table.schema.names))
 
 
 def _learned(table: Table, version: int, names: Iterable[str]) -> dict[str, Respelled]:

@@ -1,0 +1,569 @@
+"""Fetching with the workers of executors: the same files, errors and limits as in one process."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import time
+from bisect import bisect_left
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from functools import cache
+from multiprocessing import get_context
+from pathlib import Path
+
+import pytest
+from interrupts import interrupt
+from window_service import Chain, Troubles, WindowService, apart
+
+import tonframes as tf
+from tonframes.client import Client, ClientSettings
+from tonframes.client.rate import Recent
+from tonframes.fetch import processes, spans, spread
+from tonframes.fetch.processes import processes_pay
+from tonframes.fetch.proof import Shard
+from tonframes.fetch.spans import Spans
+from tonframes.store import Store
+
+FIRST = 90_000_130
+SEQNOS = range(FIRST + 20, FIRST + 330)  # four spans, the first and the last in part
+FOLDERS = ("transactions", "messages", "blocks")
+
+
+@cache
+def bodies() -> list[dict]:
+    return tf.synthetic_blocks(340, seed=3, first_seqno=FIRST, transactions_per_block=4)
+
+
+@cache
+def chain() -> Chain:
+    return Chain.of(bodies())
+
+
+@pytest.fixture(autouse=True)
+def two_cores(monkeypatch):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
+
+
+@pytest.fixture
+def service():
+    with WindowService(chain()) as service:
+        yield service
+
+
+def fetch(url: str, store, executor, seqnos=SEQNOS, **options) -> tf.Blocks:
+    with Client(url, **options) as client:
+        return tf.fetch_blocks(
+            seqnos, client=client, store=store, executor=executor, progress=False
+        )
+
+
+def contents(store: Path) -> dict[str, bytes]:
+    return {
+        str(file.relative_to(store)): file.read_bytes()
+        for folder in FOLDERS
+        for file in sorted((store / folder).iterdir())
+    }
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory) -> Path:
+    """What one process fetches. A footer names the service, so its address is the same."""
+    path = tmp_path_factory.mktemp("expected") / "store"
+    with WindowService(chain()) as service:
+        fetch(service.url, path, 1)
+    return path
+
+
+def rows(store: Path) -> dict[str, object]:
+    held = Store(store)
+    return {name: held.read(name, held.held()).to_pylist() for name in FOLDERS}
+
+
+def pool(kind: str, count: int = 2):
+    if kind == "threads":
+        return ThreadPoolExecutor(count)
+    if kind == "fork":
+        return ProcessPoolExecutor(count, mp_context=get_context("fork"))
+    return ProcessPoolExecutor(count, mp_context=get_context("forkserver"))
+
+
+def children() -> list[int]:
+    """Return the processes of ours that loky has started."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
+            command = (folder / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if parent == os.getpid() and b"popen_loky" in command:
+            found.append(int(folder.name))
+    return found
+
+
+# ── the same result ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.parametrize("kind", ["threads", "processes", "fork"])
+def test_files_are_those_of_one_process(service, tmp_path, kind):
+    fetch(service.url, tmp_path / "here", 1)
+    with pool(kind) as executor:
+        fetch(service.url, tmp_path / "there", executor)
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    assert not any(tf.verify_store(tmp_path / "there").values())
+
+
+def test_our_processes_write_the_same_files(service, tmp_path):
+    fetch(service.url, tmp_path / "here", 1)
+    fetch(service.url, tmp_path / "there", 2)
+    assert contents(tmp_path / "there") == contents(tmp_path / "here")
+    assert not children()
+
+
+def test_without_a_store_the_rows_come_back(service, expected):
+    blocks = fetch(service.url, None, 2)
+    held = rows(expected)
+    for name in FOLDERS:
+        assert blocks.arrow(name).to_pylist() == held[name]
+    assert blocks.seqnos == (SEQNOS,)
+
+
+def test_only_gaps_are_fetched(service, tmp_path, expected):
+    fetch(service.url, tmp_path, 1, SEQNOS[50:150])
+    before = service.requests
+    with ThreadPoolExecutor(2) as executor:
+        fetch(service.url, tmp_path, executor)
+        again = service.requests
+        fetch(service.url, tmp_path, executor)
+    assert rows(tmp_path) == rows(expected)
+    assert again > before
+    assert service.requests == again
+
+
+# ── workers that are lost ────────────────────────────────────────────────────────────────────────
+
+
+def killing(service: WindowService, condition, victims=children) -> list[int]:
+    """Kill one of the workers at each request that meets a condition; return the killed ones."""
+    killed: list[int] = []
+    usual = service.otherwise
+
+    def reply(handler) -> None:
+        if condition(handler.path):
+            for worker in victims()[:1]:
+                os.kill(worker, signal.SIGKILL)
+                killed.append(worker)
+        usual(handler)
+
+    service.otherwise = reply
+    return killed
+
+
+def test_what_a_lost_worker_had_is_done_again(service, tmp_path, expected):
+    killed = killing(
+        service, lambda path: "transactions" in path and service.requests > 12 and not killed
+    )
+    fetch(service.url, tmp_path, 2)
+    assert killed
+    assert rows(tmp_path) == rows(expected)
+    assert not children()
+
+
+@pytest.mark.slow
+def test_a_pool_that_broke_is_replaced(service, tmp_path, expected):
+    with pool("processes") as executor:
+        killed = killing(
+            service,
+            lambda path: "transactions" in path and not killed,
+            lambda: list(executor._processes),
+        )
+        fetch(service.url, tmp_path, executor)
+    assert killed
+    assert rows(tmp_path) == rows(expected)
+
+
+@pytest.mark.slow
+def test_a_task_that_loses_every_worker_is_named(tmp_path):
+    with WindowService(chain(), Troubles(absent=("blocks", "transactions"))) as service:
+        killed = killing(service, lambda path: "Shards?" in path and "seqno=90000350" in path)
+        with pytest.raises(tf.IncompleteError, match="90000300:90000400: 3 workers") as caught:
+            fetch(service.url, tmp_path, 2)
+    assert len(killed) >= 3
+    missing = range(90_000_300, 90_000_400)
+    assert caught.value.missing == (missing,)
+    assert caught.value.partial.seqnos == (
+        range(SEQNOS.start, missing.start),
+        range(missing.stop, SEQNOS.stop),
+    )
+    assert not children()
+
+
+@pytest.mark.slow
+def test_a_dask_worker_is_killed_in_the_middle(service, tmp_path, expected):
+    from distributed import Client as DaskClient
+    from distributed import LocalCluster
+
+    with (
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster,
+        DaskClient(cluster) as dask,
+    ):
+        killed = killing(
+            service,
+            lambda path: "transactions" in path and service.requests > 12 and not killed,
+            lambda: [nanny.pid for nanny in cluster.workers.values()],
+        )
+        fetch(service.url, tmp_path, dask.get_executor())
+    assert killed
+    assert rows(tmp_path) == rows(expected)
+    assert not any(tf.verify_store(tmp_path).values())
+
+
+@pytest.mark.slow
+def test_dask_gives_up_a_task_that_loses_its_workers(service, tmp_path):
+    import dask
+    from distributed import Client as DaskClient
+    from distributed import LocalCluster
+
+    with (
+        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
+        LocalCluster(
+            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+        ) as cluster,
+        DaskClient(cluster) as client,
+    ):
+        lost = killing(
+            service,
+            lambda path: "ShardState?seqno=90000299" in path,
+            lambda: [nanny.pid for nanny in cluster.workers.values() if nanny.pid],
+        )
+        with pytest.raises(tf.IncompleteError, match="3 workers were lost with it"):
+            fetch(service.url, tmp_path, client.get_executor())
+    assert lost
+
+
+@pytest.mark.spark
+def test_spark_fetches_each_range_by_itself(service, tmp_path, expected):
+    from parity import spark_session
+
+    url, store = service.url, str(tmp_path / "store")
+
+    def fetch_part(part):
+        with tf.Client(url) as client:
+            tf.fetch_blocks(part, client=client, store=store, executor=1, progress=False)
+
+    begin = SEQNOS.start // 100 * 100
+    parts = [
+        range(max(SEQNOS.start, start), min(SEQNOS.stop, start + 100))
+        for start in range(begin, SEQNOS.stop, 100)
+    ]
+    spark_session().sparkContext.parallelize(parts, len(parts)).foreach(fetch_part)
+    assert rows(Path(store)) == rows(expected)
+    assert tf.read_blocks(store, SEQNOS).seqnos == (SEQNOS,)
+
+
+# ── errors are those of one process ──────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("executor", [1, 2])
+def test_a_service_without_the_last_blocks(service, tmp_path, executor):
+    beyond = range(SEQNOS.start, FIRST + 400)
+    with pytest.raises(tf.RequestError, match="not indexed yet") as caught:
+        fetch(service.url, tmp_path, executor, beyond, deadline=2.0)
+    assert caught.value.missing[-1].stop == beyond.stop
+    assert f"missing: {caught.value.missing[0].start}" in caught.value.__notes__[-1]
+    held = Store(tmp_path).held()
+    assert caught.value.partial.seqnos == held
+    assert sum(map(len, held)) + sum(map(len, caught.value.missing)) == len(beyond)
+
+
+@pytest.mark.slow
+def test_an_error_without_a_store_has_what_came(service):
+    with pytest.raises(tf.RequestError) as caught:
+        fetch(service.url, None, 2, range(SEQNOS.start, FIRST + 400), deadline=2.0)
+    assert caught.value.partial.seqnos
+    assert caught.value.missing[-1].stop == FIRST + 400
+
+
+@pytest.mark.slow
+def test_a_full_disk_is_told_by_its_worker(service, tmp_path):
+    with (
+        ProcessPoolExecutor(
+            2,
+            mp_context=get_context("forkserver"),
+            initializer=resource.setrlimit,
+            initargs=(resource.RLIMIT_FSIZE, (20_000, 20_000)),
+        ) as executor,
+        pytest.raises(tf.StoreError, match=r"cannot write|too large") as caught,
+    ):
+        fetch(service.url, tmp_path, executor)
+    assert caught.value.path.is_relative_to(tmp_path)
+    assert caught.value.missing
+
+
+def test_a_worker_that_does_not_see_the_store(service, tmp_path):
+    with Client(service.url) as client:
+        fetched = Spans(SEQNOS[:10], tmp_path / "elsewhere", "-217")(client)
+    assert isinstance(fetched.error, tf.StoreError)
+    assert "does not see the store" in str(fetched.error)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_what_workers_write_elsewhere_is_missed(service, tmp_path, monkeypatch):
+    monkeypatch.setattr(Store, "write_blocks", lambda *_, **__: None)
+    with ThreadPoolExecutor(2) as executor, pytest.raises(tf.StoreError, match="share"):
+        fetch(service.url, tmp_path, executor)
+
+
+def test_tasks_that_contradict_each_other_are_not_kept(service, tmp_path):
+    fetch(service.url, tmp_path, 1)
+    store, border = Store(tmp_path), 90_000_300
+    tips = [{Shard(-1, 2**63): 7}, {Shard(-1, 2**63): 8}]
+    with Client(service.url) as client, pytest.warns(tf.TonframesWarning, match="contradicts"):
+        [error] = spans._contradictions(client, store, {border: tips}, [SEQNOS])
+    assert error.missing == (range(border - 100, border + 100),)
+    assert store.held() == (range(SEQNOS.start, border - 100), range(border + 100, SEQNOS.stop))
+
+
+@pytest.mark.parametrize(
+    ("executor", "error"), [("four", TypeError), (True, TypeError), (0, ValueError)]
+)
+def test_what_cannot_be_an_executor(tmp_path, executor, error):
+    with pytest.raises(error, match="executor is"):
+        tf.fetch_blocks(5, store=tmp_path, executor=executor)
+    assert not any(tmp_path.iterdir())
+
+
+# ── the rate limit ───────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.slow
+def test_workers_share_the_rate_limit(tmp_path):
+    rate = 12
+    with apart(bodies(), Troubles(max_limit=100)) as (url, seen), pool("processes", 3) as executor:
+        fetch(url, tmp_path, executor, requests_per_second=rate)
+        times = sorted(seen())
+    assert len(times) > 2 * rate
+    most = max(bisect_left(times, time + 1) - i for i, time in enumerate(times))
+    assert most <= rate
+
+
+def test_shares_are_whole_and_add_up():
+    with Client("https://example.org", requests_per_second=10.5) as client:
+        shares = spread._Shares(client, 4)
+        rates = [share.rate for share in shares.free]
+    assert sorted(rates) == [2, 2, 3, 3]
+
+
+def test_there_are_no_more_shares_than_requests_a_second():
+    with Client("https://example.org", requests_per_second=2) as client:
+        assert spread._Shares(client, 8).count == 2
+    with Client("https://example.org", max_in_flight=1) as client:
+        assert spread._Shares(client, 8).count == 1
+
+
+def test_a_share_passes_on_with_its_last_second():
+    with Client("https://example.org", requests_per_second=4) as client:
+        shares = spread._Shares(client, 2)
+        share = shares.take()
+        shares.give(share, Recent(sent=(0.5, 0.1), slowness=2.0))
+        again = shares.take()
+        recent = shares.settings(again).recent
+        assert again is share
+        assert [round(age, 1) for age in recent.sent] == [0.5, 0.1]
+        other = shares.settings(shares.take()).recent
+        assert other.sent == ()
+        assert other.slowness == 2.0
+
+
+def test_a_lost_worker_may_have_sent_all_it_could():
+    with Client("https://example.org", requests_per_second=4) as client:
+        shares = spread._Shares(client, 2)
+        share = shares.take()
+        shares.lose(share)
+        assert len(share.recent.sent) == 2
+
+
+def test_a_new_client_goes_on_with_the_limit(service):
+    with Client(service.url, requests_per_second=2) as client:
+        settings = ClientSettings(
+            client.base_url, None, 2, 15, 60, 4, 1000, recent=Recent(sent=(0.2, 0.1))
+        )
+    start = time.monotonic()
+    with settings.client() as client:
+        client.masterchain_info(len)
+    assert time.monotonic() - start > 0.7
+
+
+# ── the key ──────────────────────────────────────────────────────────────────────────────────────
+
+KEY = "0123456789abcdef-secret"
+
+
+def test_settings_carry_the_key_and_do_not_show_it():
+    with Client("https://example.org", api_key=KEY) as client:
+        settings = client.settings
+    assert KEY not in repr(settings)
+    again = pickle.loads(pickle.dumps(settings))
+    assert again.key.reveal() == KEY
+    assert KEY not in repr(again)
+    assert again.key.mask(f"it is {KEY}") == "it is ***"
+
+
+def test_workers_send_the_key(service, tmp_path):
+    with pool("processes") as executor:
+        fetch(service.url, tmp_path, executor, api_key=KEY)
+    assert {seen.headers.get("X-API-Key") for seen in service.seen} == {KEY}
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or KEY.encode() not in file.read_bytes()
+
+
+# ── when, and how it ends ────────────────────────────────────────────────────────────────────────
+
+
+def test_processes_are_for_large_fetches_without_a_limit(monkeypatch):
+    monkeypatch.setattr(processes, "cores", lambda: 4)
+    with Client("http://127.0.0.1:1") as client:
+        assert processes_pay(client, [range(1000)])
+        assert not processes_pay(client, [range(999)])
+        monkeypatch.setattr(processes, "cores", lambda: 1)
+        assert not processes_pay(client, [range(1000)])
+    monkeypatch.setattr(processes, "cores", lambda: 4)
+    with Client("https://example.org", requests_per_second=1000) as client:
+        assert not processes_pay(client, [range(1000)])
+
+
+def test_a_worker_of_something_else_starts_none(monkeypatch):
+    monkeypatch.setattr(processes, "cores", lambda: 4)
+    monkeypatch.setattr("multiprocessing.parent_process", object)
+    with Client("http://127.0.0.1:1") as client:
+        assert not processes_pay(client, [range(1000)])
+
+
+def in_a_daemon(url: str, store: Path, pipe) -> None:
+    fetch(url, store, 2, SEQNOS[:60])
+    pipe.send(len(children()))
+
+
+def test_a_daemon_fetches_alone(service, tmp_path):
+    ours, theirs = get_context("fork").Pipe()
+    arguments = (service.url, tmp_path / "store", theirs)
+    process = get_context("forkserver").Process(target=in_a_daemon, args=arguments, daemon=True)
+    process.start()
+    assert ours.poll(60)
+    process.join()
+    assert Store(tmp_path / "store").held() == (SEQNOS[:60],)
+
+
+def test_large_fetches_use_processes_by_default(service, tmp_path, monkeypatch, expected):
+    monkeypatch.setattr(processes, "FEWEST", 100)
+    monkeypatch.setattr(processes, "cores", lambda: 2)
+    fetch(service.url, tmp_path, None)
+    assert rows(tmp_path) == rows(expected)
+    assert len({seen.peer for seen in service.seen}) > 4
+
+
+SCRIPT = """
+import sys
+import tonframes as tf
+print("script", flush=True)
+with tf.Client({url!r}) as client:
+    tf.fetch_blocks(range({start}, {stop}), client=client, store={store!r}, executor=2)
+print("done")
+"""
+
+
+def script(service, path: Path) -> subprocess.Popen:
+    file = path / "script.py"
+    text = SCRIPT.format(
+        url=service.url, start=SEQNOS.start, stop=SEQNOS.stop, store=str(path / "store")
+    )
+    file.write_text(text)
+    return subprocess.Popen(
+        [sys.executable, file],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def group(pid: int) -> list[int]:
+    """Return the processes of a session that are alive."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == pid and fields[0] != "Z":
+            found.append(int(folder.name))
+    return found
+
+
+def test_a_plain_script_runs_once(service, tmp_path, expected):
+    with script(service, tmp_path) as process:
+        out, err = process.communicate(timeout=100)
+    assert (out, err) == ("script\ndone\n", "")
+    assert rows(tmp_path / "store") == rows(expected)
+    assert not group(process.pid)
+
+
+def slowed(service: WindowService, after: int) -> None:
+    usual = service.otherwise
+
+    def reply(handler) -> None:
+        if service.requests > after:
+            service.over.wait(1)
+        usual(handler)
+
+    service.otherwise = reply
+
+
+def until(condition, seconds: float = 60) -> None:
+    ends = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < ends
+        time.sleep(0.05)
+
+
+@pytest.mark.slow
+def test_ctrl_c_in_a_terminal_ends_all(service, tmp_path):
+    slowed(service, 14)
+    with script(service, tmp_path) as process:
+        until(lambda: service.requests > 16)
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert out == "script\n"
+    assert err.count("Traceback") == 1
+    assert "KeyboardInterrupt" in err
+    assert "masterchain blocks are kept" in err
+    until(lambda: not group(process.pid), 10)
+
+
+@pytest.mark.slow
+def test_no_worker_outlives_a_killed_process(service, tmp_path):
+    slowed(service, 14)
+    with script(service, tmp_path) as process:
+        until(lambda: service.requests > 16)
+        process.kill()
+        until(lambda: not group(process.pid), 10)
+
+
+@pytest.mark.slow
+def test_an_interrupted_fetch_goes_on(service, tmp_path, expected):
+    slowed(service, 14)
+    with interrupt(6), pytest.raises(KeyboardInterrupt) as caught:
+        fetch(service.url, tmp_path, 2)
+    assert "To continue" in caught.value.__notes__[0]
+    assert not children()
+    service.otherwise = service._reply
+    fetch(service.url, tmp_path, 1)
+    assert rows(tmp_path) == rows(expected)

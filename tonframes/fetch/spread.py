@@ -1,0 +1,300 @@
+"""Hand tasks to the workers of an executor: share out the rate limit, repeat what is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+import warnings
+from collections import Counter, deque
+from concurrent.futures import (
+    FIRST_COMPLETED,
+    BrokenExecutor,
+    CancelledError,
+    Executor,
+    Future,
+    wait,
+)
+from dataclasses import dataclass, field, replace
+from math import inf
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from tonframes.errors import IncompleteError, TonframesWarning, shorten, warn
+from tonframes.fetch.processes import Processes, cores
+from tonframes.fetch.shown import shown
+from tonframes.fetch.work import Report, Result, work
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from tonframes.client import Client, ClientSettings, Recent
+    from tonframes.fetch.work import Task, Warned
+
+R = TypeVar("R", bound=Result)
+
+ExecutorOption = Executor | int | None
+
+#: How often a worker may be lost with a task until the task is given up.
+MOST_LOST = 3
+#: Seconds between looks at whether Ctrl-C was pressed.
+LOOK = 0.2
+#: Seconds that workers of our own have after Ctrl-C to commit what is proven.
+GRACE = 5.0
+
+
+def check_executor(executor: object) -> None:
+    """Raise an error unless a value can be given as `executor`."""
+    is_count = isinstance(executor, int) and not isinstance(executor, bool)
+    if executor is not None and not is_count and not isinstance(executor, Executor):
+        raise TypeError(
+            "executor is a concurrent.futures.Executor, a number of processes, or None, not "
+            f"{shorten(executor)}"
+        )
+    if isinstance(executor, int) and executor < 1:
+        raise ValueError(f"executor is {executor}: expected at least 1 process")
+
+
+def workers_of(executor: Executor | int) -> int:
+    """Return how many tasks the workers of an executor can do at once."""
+    if isinstance(executor, int):
+        return executor
+    for name in ("_max_workers", "num_workers"):  # of Python and of loky, of mpi4py
+        if isinstance(count := getattr(executor, name, None), int) and count > 0:
+            return count
+    threads = getattr(getattr(executor, "_client", None), "nthreads", None)  # of Dask
+    return (sum(threads().values()) if threads else 0) or cores()
+
+
+class Spread(Generic[R]):
+    """Tasks, and the workers that do them.
+
+    Parameters
+    ----------
+    executor
+        The workers; a number is that of processes of our own, which also take the place of a pool
+        that broke.
+    client
+        The client whose settings and rate limit the workers have.
+
+    Attributes
+    ----------
+    failures
+        The tasks with which workers were lost again and again.
+    """
+
+    def __init__(self, executor: Executor | int, client: Client, tasks: Iterable[Task[R]]) -> None:
+        self._executor = executor if isinstance(executor, Executor) else None
+        self._client = client
+        self._waiting = deque(tasks)
+        self._shares = _Shares(client, workers_of(executor))
+        self._running: dict[Future[Report[R]], tuple[Task[R], _Share]] = {}
+        self._own: Processes | None = None
+        self._lost: Counter[Task[R]] = Counter()
+        self._suspects: set[Task[R]] = set()  # tasks that were under way when a pool broke
+        self._warned: set[Warned] = set()
+        self.failures: list[IncompleteError] = []
+
+    def results(self) -> Iterator[R]:
+        """Yield what tasks return, as they end.
+
+        After the first error no further task begins. Those under way end, and are yielded too.
+        """
+        try:
+            while self._waiting or self._running:
+                self._submit()
+                done, _ = wait(self._running, timeout=LOOK, return_when=FIRST_COMPLETED)
+                for future in done:
+                    task, share = self._running.pop(future)
+                    report = self._report(future, task, share)
+                    if report is None:
+                        continue
+                    if report.result.error is not None:
+                        self._stop()
+                    yield report.result
+        except BaseException:
+            self._stop()
+            if self._own is not None:
+                wait(self._running, timeout=GRACE)
+            raise
+        finally:
+            self._close(kill=not all(future.done() for future in self._running))
+
+    def _submit(self) -> None:
+        """Give tasks to workers, as many as they can do at once."""
+        while self._waiting and self._shares.free:
+            # One of the tasks that were under way when a pool broke has broken it. Each of them is
+            # done alone, so that it shows which.
+            alone = self._waiting[0] in self._suspects
+            if self._running and (alone or self._suspects & {t for t, _ in self._running.values()}):
+                return
+            task, share = self._waiting.popleft(), self._shares.take()
+            settings, known = self._shares.settings(share), shown(self._client).known
+            try:
+                future = self._workers().submit(work, task, settings, known)
+            except BrokenExecutor:
+                self._waiting.appendleft(task)
+                self._shares.give(share, share.now())
+                if self._running:  # they tell that it broke, and are done again
+                    return
+                self._replace()
+            else:
+                self._running[future] = task, share
+
+    def _report(self, future: Future[Report[R]], task: Task[R], share: _Share) -> Report[R] | None:
+        """Return what a worker tells; None if it was lost, and its task is to be done again."""
+        try:
+            report = future.result()
+        except (BrokenExecutor, CancelledError, asyncio.CancelledError) as error:
+            self._lose(task, share, error)
+            return None
+        except Exception as error:
+            if type(error).__name__ == "KilledWorker":  # of Dask, which need not be there
+                self._lose(task, share, error)
+                return None
+            error.add_note(f"A worker of {self._executor or 'processes'} raised it: {task.name}.")
+            raise
+        self._shares.give(share, report.recent)
+        self._client.take_over(report.statistics, report.recent)
+        shown(self._client).learn(report.known)
+        self._tell(report.warned)
+        if report.result.interrupted:
+            self._lose(task, None, KeyboardInterrupt())
+            return None
+        return report
+
+    def _lose(self, task: Task[R], share: _Share | None, error: BaseException) -> None:
+        if share is not None:
+            self._shares.lose(share)
+        if isinstance(error, BrokenExecutor):
+            self._suspects.add(task)
+            self._replace()
+        self._lost[task] += 1
+        if self._lost[task] < MOST_LOST:
+            self._waiting.appendleft(task)
+            return
+        self.failures.append(
+            IncompleteError(
+                f"{task.name}: {MOST_LOST} workers were lost with it, the last one by "
+                f"{type(error).__name__}: {shorten(str(error))}. Most often the system ends a "
+                "process that takes too much memory: use fewer workers at the same time",
+                missing=task.missing,
+            )
+        )
+
+    def _workers(self) -> Executor:
+        if self._executor is not None:
+            return self._executor
+        if self._own is None:
+            self._own = Processes(self._shares.count)
+        return self._own.executor
+
+    def _replace(self) -> None:
+        """Go on with new processes of our own: a pool that broke takes no more tasks."""
+        self._executor = None
+        self._close(kill=True)
+
+    def _close(self, *, kill: bool) -> None:
+        own, self._own = self._own, None
+        if own is not None:
+            own.close(kill=kill)
+
+    def _stop(self) -> None:
+        """Begin nothing more, and end what is under way where that is possible."""
+        self._waiting.clear()
+        for future in self._running:
+            future.cancel()
+        if self._own is not None:
+            self._own.stop()
+
+    def _tell(self, warned: Iterable[Warned]) -> None:
+        """Warn of what workers have warned of, once."""
+        for one in warned:
+            if one in self._warned:
+                continue
+            self._warned.add(one)
+            if issubclass(one.kind, TonframesWarning):
+                warn(one.text)
+            else:
+                warnings.warn_explicit(one.text, one.kind, one.file, one.line)
+
+
+@dataclass(slots=True)
+class _Share:
+    """A part of the rate limit, which one task at a time has.
+
+    Attributes
+    ----------
+    recent
+        The requests that were sent with it, as of the moment `since`.
+    """
+
+    rate: float
+    recent: Recent
+    since: float = field(default_factory=time.monotonic)
+
+    def now(self) -> Recent:
+        """Return the requests that were sent with it, as of now."""
+        return self.recent.after(time.monotonic() - self.since)
+
+
+class _Shares:
+    """The rate limit of a client, shared out among tasks.
+
+    In whole requests a second: as many requests as the limit allows in any second are then not
+    exceeded by all workers together. A share passes from one task to the next with the requests of
+    its last second. One worker does not know of a 429 that another one gets; the tasks that begin
+    afterwards do.
+    """
+
+    def __init__(self, client: Client, workers: int) -> None:
+        whole = max(1, int(min(client.requests_per_second, workers)))
+        self.count = min(workers, whole, client.in_flight)
+        self._settings = replace(
+            client.settings, max_in_flight=max(1, client.in_flight // self.count)
+        )
+        rates = _rates(client.requests_per_second, self.count)
+        recent = client.recent
+        sent = list(recent.sent)
+        self.free: list[_Share] = []
+        for rate in rates:
+            most = len(sent) if rate == inf else max(1, int(rate))
+            self.free.append(_Share(rate, replace(recent, sent=tuple(sent[:most]))))
+            del sent[:most]
+        self._all = tuple(self.free)
+
+    def take(self) -> _Share:
+        """Take a share that no task has."""
+        return self.free.pop()
+
+    def settings(self, share: _Share) -> ClientSettings:
+        """Return the settings of a client with this share."""
+        known = [one.now() for one in self._all]
+        recent = replace(
+            share.now(),
+            slowness=max(one.slowness for one in known),
+            pause=max(one.pause for one in known),
+        )
+        return replace(self._settings, requests_per_second=share.rate, recent=recent)
+
+    def give(self, share: _Share, recent: Recent) -> None:
+        """Give a share back, with the requests that were sent with it."""
+        share.recent, share.since = recent, time.monotonic()
+        self.free.append(share)
+
+    def lose(self, share: _Share) -> None:
+        """Give back the share of a worker that was lost: it may have sent all it could."""
+        sent = () if share.rate == inf else (0.0,) * max(1, int(share.rate))
+        self.give(share, replace(share.recent, sent=sent))
+
+
+def _rates(rate: float, count: int) -> list[float]:
+    """Return the rates of shares: whole numbers, unless there is one only.
+
+    Examples
+    --------
+    >>> _rates(10, 4), _rates(0.5, 1)
+    ([3, 3, 2, 2], [0.5])
+    """
+    if count == 1 or rate == inf:
+        return [rate] * count
+    each, rest = divmod(int(rate), count)
+    return [each + (i < rest) for i in range(count)]
