@@ -167,7 +167,7 @@ def activity(
     rows = engines.by_row(rows, _with_gas_used)
     if messages is not None:
         ends = intake.take(messages, "activity", MESSAGES, ACTIVITY_MESSAGES)
-        intake.same_engine("activity", rows, ends)
+        intake.same_engine("activity", transactions=transactions, messages=messages)
         rows = _with_traffic(rows, ends)
         counts += [*_TRAFFIC, *_VALUE]
     if doubted:
