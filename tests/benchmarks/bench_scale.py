@@ -19,6 +19,7 @@ import time
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
@@ -40,6 +41,9 @@ from benchmarks.scale.writing import extend
 
 import tonframes as tf
 from tonframes.seqnos import SPAN
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 SIDES = ("ours", "by hand")
 #: About how many a transaction takes on the disk before compaction, with its messages and blocks.
@@ -127,8 +131,10 @@ def part_of(store: Path) -> Asked:
     return asked(seqnos, account)
 
 
-def size_of(options: argparse.Namespace, millions: float) -> dict[str, object]:
-    """Make the store so large, and measure everything."""
+def size_of(
+    options: argparse.Namespace, millions: float, names: Iterable[str]
+) -> dict[str, object]:
+    """Make the store so large, and measure the questions and some helpers."""
     store = options.store
     print(f"{millions:g} million transactions", flush=True)
     steps = {}
@@ -150,7 +156,7 @@ def size_of(options: argparse.Namespace, millions: float) -> dict[str, object]:
         questions[key] = measured(options, "question", engine, name, rest=rest)
     helpers = {
         f"{name}, {engine}": measured(options, "helper", engine, name)
-        for name in options.helpers
+        for name in names
         for engine in options.engines
     }
     return {
@@ -182,6 +188,13 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--narrow", type=float, default=1.0, help="million written as by a fetch")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--helpers", nargs="*", default=list(HELPERS), choices=list(HELPERS))
+    parser.add_argument(
+        "--larger",
+        nargs="*",
+        default=list(HELPERS),
+        choices=list(HELPERS),
+        help="helpers that are measured at more than the first size",
+    )
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)
     return parser.parse_args(arguments)
 
@@ -197,8 +210,10 @@ def main(options: argparse.Namespace) -> None:
     options.store.parent.mkdir(parents=True, exist_ok=True)
     found: dict[str, object] = {"made": time.strftime("%Y-%m-%d"), **machine(), "sizes": []}
     try:
-        for millions in sorted(options.millions or as_many_as_fit(options.store.parent)):
-            found["sizes"].append(size_of(options, millions))
+        sizes = sorted(options.millions or as_many_as_fit(options.store.parent))
+        for number, millions in enumerate(sizes):
+            names = [name for name in options.helpers if not number or name in options.larger]
+            found["sizes"].append(size_of(options, millions, names))
             if options.json:  # what is measured stays, if the rest fails
                 options.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     finally:
