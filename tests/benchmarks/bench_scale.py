@@ -210,8 +210,8 @@ def main(options: argparse.Namespace) -> None:
     options.store.parent.mkdir(parents=True, exist_ok=True)
     found: dict[str, object] = {"made": time.strftime("%Y-%m-%d"), **machine(), "sizes": []}
     try:
-        sizes = sorted(options.millions or as_many_as_fit(options.store.parent))
-        for number, millions in enumerate(sizes):
+        wanted = sorted(options.millions or as_many_as_fit(options.store.parent))
+        for number, millions in enumerate(wanted):
             names = [name for name in options.helpers if not number or name in options.larger]
             found["sizes"].append(size_of(options, millions, names))
             if options.json:  # what is measured stays, if the rest fails
