@@ -161,6 +161,16 @@ def test_what_is_fetched_into_a_bucket_is_what_is_read_from_it(service, online, 
     same(tf.fetch_blocks(EVERYTHING, client=online, store=service.url()), fetched)
 
 
+def test_processes_put_the_same_bytes(bucket, online, fetched):
+    tf.fetch_blocks(SPAN, client=online, store=bucket.url(), executor=1)
+    first = {name: bucket.objects[f"ton/{name}"] for name in OF_SPAN}
+    for name in OF_SPAN:
+        bucket.delete(f"ton/{name}")
+    again = tf.fetch_blocks(SPAN, client=online, store=bucket.url(), executor=2)
+    same(again, fetched)
+    assert {name: bucket.objects[f"ton/{name}"] for name in OF_SPAN} == first
+
+
 def test_states_of_accounts_are_objects(service, online, computer, sample):
     addresses = list(sample.transactions.account.unique()[:5])
     fetched = tf.fetch_accounts(addresses, client=online, store=service.url())
