@@ -90,6 +90,7 @@ bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_addresses.py
 	$(BIN)/python tests/benchmarks/bench_fetch.py
 	$(BIN)/python tests/benchmarks/bench_analysis.py
+	$(BIN)/python tests/benchmarks/bench_engines.py
 	$(BIN)/python tests/benchmarks/bench_store.py
 	$(BIN)/python tests/benchmarks/bench_files.py
 

@@ -22,13 +22,12 @@ A transaction may be in `transactions` and in `account_transactions`, in each of
 
 There is no manifest: names and footers are the truth. Files of one folder never overlap, so a
 folder is one data set without doubled rows. A file has a part of one span of 100 seqnos, or a whole
-span of 1,000 or 10,000 that `compact_store` has made. If a copy of another
-store makes them overlap, equal rows are read once and the next writer sets the doubled files
-aside; different rows are refused. A file is written under a name that data sets ignore, flushed to
-the disk and renamed. The transactions file of a
-range comes last: with it the range is held. It is the first to go when a range is set aside. Files
-that are written together get their names together, so those without their transactions tell that
-these were removed, unless the temporary file of them is there: see `lost`.
+span of 1,000 or 10,000 that `compact_store` has made. If a copy of another store makes them
+overlap, equal rows are read once and the next writer sets the doubled files aside; different rows
+are refused. A file is written under a name that data sets ignore, flushed to the disk and renamed.
+The transactions file of a range comes last: with it the range is held. It is the first to go when a
+range is set aside. Files that are written together get their names together, so those without their
+transactions tell that these were removed, unless the temporary file of them is there: see `lost`.
 
 Names that begin with a dot belong to other programs: they are ignored, and stay. The lock and the
 temporary files of older versions have such names too.

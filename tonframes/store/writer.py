@@ -131,10 +131,10 @@ class Writer(Reader):
         """Hold the lock, with nothing half done in the store.
 
         Putting a large store in order takes long. It is not done if nobody has changed a folder
-        since this object did it.
+        since this object did it, unless merged files wait for their places.
         """
         with self.exclusive():
-            if self._changes() != self._left:
+            if self._changes() != self._left or (self.path / MERGING).is_dir():
                 self._sweep()
             self._left = None
             yield
