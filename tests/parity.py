@@ -8,6 +8,7 @@ import math
 import os
 import sys
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow.parquet as pq
 from slow import slow
 
 from tonframes import parse_blocks, synthetic_blocks
+from tonframes.analysis import engines
 
 #: What `make test` runs; Spark has its own target.
 ENGINES = (
@@ -174,6 +176,13 @@ def _comparable(value):
     if isinstance(value, float) and not math.isnan(value):
         return _Float(value)
     return int(value) if isinstance(value, decimal.Decimal) else value
+
+
+def stepped(step, frame):
+    """Run a step as helpers do: frames in memory go into polars and come out as they were."""
+    result = step(engines.lazy(frame))
+    lazy = isinstance(nw.from_native(frame), nw.LazyFrame)
+    return result.to_native() if lazy else engines.computed(result, frame)
 
 
 def assert_same(expected, found):

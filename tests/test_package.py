@@ -61,7 +61,6 @@ def modules_of(code):
 
 FRAMES = {"pandas", "numpy", "pyarrow", "narwhals", "msgspec"}
 EXTRAS = {
-    "polars",
     "duckdb",
     "dask",
     "pyspark",
@@ -70,7 +69,7 @@ EXTRAS = {
     "ipywidgets",
     "xlsxwriter",
 }
-LATE = EXTRAS | {"matplotlib", "tonframes.plots", "tonframes.synthetic"}
+LATE = EXTRAS | {"polars", "matplotlib", "tonframes.plots", "tonframes.synthetic"}
 
 
 def test_import_of_the_package_imports_no_other():

@@ -12,7 +12,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from chains import sample_tables, store_of_files
-from pandas.testing import assert_frame_equal
+from hypothesis import given
+from hypothesis import strategies as st
+from pandas.testing import assert_frame_equal, assert_index_equal, assert_series_equal
 from parity import (
     ENGINES,
     assert_same,
@@ -21,11 +23,13 @@ from parity import (
     lake,
     rows_of,
     spark_session,
+    stepped,
 )
 from slow import slow
 
 import tonframes as tf
 from tonframes.analysis import engines
+from tonframes.analysis.expressions import divided
 
 
 def only(frame, *columns):
@@ -280,14 +284,15 @@ def rewritten(rows):
 @pytest.mark.parametrize("engine", [*ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
 def test_a_step_may_rewrite_a_text_under_its_own_name(engine, tmp_path):
     table = pa.table({"text": ["a", "b", None], "number": [1, 2, 3], "other": ["a", "a", "b"]})
-    frame = engines.lazy(frame_of(engine, table, tmp_path))
+    frame = frame_of(engine, table, tmp_path)
+    columns = ["text", "number"]
     for found in (
-        engines.by_row(frame, rewritten),
-        engines.replace(frame, rewritten, reads=["text", "number"], writes=["text", "number"]),
+        stepped(lambda rows: engines.by_row(rows, rewritten), frame),
+        engines.replace(
+            nw.from_native(frame), rewritten, reads=columns, writes=columns
+        ).to_native(),
     ):
-        in_memory = engine in ("polars", "pyarrow")
-        native = found.collect().to_native() if in_memory else found.to_native()
-        rows = collected(engine, native).sort_by("number")
+        rows = collected(engine, found).sort_by("number")
         assert rows["text"].to_pylist() == ["z", "b", None]
         assert rows["number"].to_pylist() == [2, 3, 4]
         assert rows["other"].to_pylist() == ["a", "a", "b"]
@@ -304,10 +309,83 @@ def test_columns_that_a_step_does_not_read_pass_as_they_are():
         index=[7, 7, 9],
     )
     found = engines.replace(
-        engines.lazy(frame), rewritten, reads=["text", "number"], writes=["number"]
+        nw.from_native(frame), rewritten, reads=["text", "number"], writes=["number"]
     )
     expected = frame.assign(number=pd.array([2, 3, 4], "Int64"))
-    assert_frame_equal(found.collect().to_native(), expected)
+    assert_frame_equal(found.to_native(), expected)
+
+
+@pytest.fixture(scope="module")
+def sample():
+    return [table.to_pandas() for table in sample_tables()]
+
+
+INDEXES = {
+    "with a name": lambda count: pd.RangeIndex(count, 0, -1, name="place"),
+    "with duplicates": lambda count: pd.Index([at % 3 for at in range(count)]),
+    "of two levels": lambda count: pd.MultiIndex.from_arrays(
+        [[at % 3 for at in range(count)], range(count)], names=["a", "b"]
+    ),
+}
+
+
+@pytest.mark.parametrize("index", INDEXES)
+@pytest.mark.parametrize("helper", [tf.fee_breakdown, tf.check_fees, tf.price_of, tf.failures])
+def test_rows_of_a_pandas_frame_keep_their_index(helper, index, sample):
+    transactions = sample[0].set_axis(INDEXES[index](len(sample[0])))
+    found = helper(transactions)
+    hashes = transactions.hash if helper is not tf.failures else found.hash
+    assert_series_equal(found.hash, hashes)
+    places = sample[0].index[sample[0].hash.isin(found.hash)]
+    assert_index_equal(found.index, transactions.index[places])
+
+
+@pytest.mark.parametrize("helper", [tf.fee_breakdown, tf.gas_outliers, tf.storage_rates])
+def test_columns_that_are_not_read_may_hold_anything(helper, sample):
+    junk = [object()] * len(sample[0])
+    assert_frame_equal(helper(sample[0].assign(mine=junk)), helper(sample[0]))
+
+
+#: Columns to group by: what a user may have, and the dtype and the values in the result.
+MINE = {
+    "floats": ([1.5, None], "Float64", [1.5, None]),
+    "floats of Arrow": (
+        pd.array(pa.array([1.5, float("nan"), None]), pd.ArrowDtype(pa.float64())),
+        "Float64",
+        [1.5, None],
+    ),
+    "categories": (pd.Categorical(["z", None]), "str", ["z", None]),
+    "objects": (pd.Series(["z", None], dtype=object), "str", ["z", None]),
+    "bytes": (pd.Series([b"z", None], dtype=object), "binary[pyarrow]", [b"z", None]),
+    "seconds": (
+        pd.to_datetime(["2026-05-01", None]).as_unit("s"),
+        "datetime64[s]",
+        [pd.Timestamp("2026-05-01"), None],
+    ),
+    "unsigned": (pd.array([2**64 - 1, None], "UInt64"), "UInt64", [2**64 - 1, None]),
+    "small": (pd.array([7, None], "Int8"), "Int64", [7, None]),
+}
+
+
+@pytest.mark.parametrize("mine", MINE)
+def test_columns_to_group_by_may_be_of_any_dtype(mine, sample):
+    values, dtype, expected = MINE[mine]
+    transactions = sample[0].iloc[: len(values)].assign(mine=values)
+    found = tf.gas_summary(transactions, by="mine")
+    assert str(found.mine.dtype) == dtype
+    listed = [None if pd.isna(value) else value for value in found.mine]
+    assert sorted(listed, key=str) == sorted(expected, key=str)
+
+
+@given(
+    st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=50), st.sampled_from([3000, 10**9])
+)
+def test_a_quotient_is_the_nearest_float(amounts, by):
+    found = stepped(
+        lambda rows: rows.with_columns(quotient=divided(nw.col("amount"), by)),
+        pd.DataFrame({"amount": amounts}),
+    )
+    assert found.quotient.to_list() == [amount / by for amount in amounts]
 
 
 def never(_):

@@ -8,6 +8,7 @@ from pandas.testing import assert_series_equal
 from parity import MOST_ENGINES, collected, frame_of, synthetic
 
 import tonframes as tf
+from tonframes.analysis.engines import computed
 from tonframes.analysis.grouping import take_grouped
 from tonframes.analysis.operations import with_operation
 
@@ -19,7 +20,7 @@ def chain():
 
 def taken(chain, by, needs=("total_fees",)):
     rows, keys = take_grouped("a helper", *chain, needs, by)
-    return rows.collect().to_native(), keys
+    return computed(rows, chain[0]), keys
 
 
 def test_columns_of_the_in_message_are_joined(chain):
@@ -49,17 +50,17 @@ def test_external_messages_have_no_opcode(chain):
 
 def test_the_operation_is_computed_or_that_of_the_frame(chain):
     transactions, messages = chain
-    computed = with_operation(transactions, messages)
+    named = with_operation(transactions, messages)
     rows, keys = taken(chain, "operation")
     assert keys == ["operation"]
-    operations = computed.set_index("hash").operation
-    assert_series_equal(rows.set_index("hash").operation, operations)
-    own = computed.assign(operation="one")
+    operations = named.set_index("hash").operation
+    assert_series_equal(rows.set_index("hash").operation.loc[operations.index], operations)
+    own = named.assign(operation="one")
     rows, _ = take_grouped("a helper", own, None, [], "operation")
-    assert rows.collect().to_native().operation.unique().tolist() == ["one"]
+    assert computed(rows, own).operation.unique().tolist() == ["one"]
     own = with_operation(messages).assign(operation="one")
     rows, _ = take_grouped("a helper", transactions, own, [], "operation")
-    assert sorted(rows.collect().to_native().operation.unique()) == ["one", "tick-tock"]
+    assert sorted(computed(rows, transactions).operation.unique()) == ["one", "tick-tock"]
 
 
 def test_a_group_named_twice_is_one(chain):

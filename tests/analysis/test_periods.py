@@ -8,9 +8,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parity import ENGINES, collected, frame_of
+from parity import ENGINES, collected, frame_of, stepped
 
-from tonframes.analysis import engines
 from tonframes.analysis.periods import PERIODS, with_period
 from tonframes.wire.codec import FIRST, LAST
 
@@ -48,7 +47,7 @@ def with_all(frame):
 
 @given(st.lists(SECONDS, min_size=1))
 def test_periods_are_those_of_the_calendar(seconds):
-    found = with_all(engines.lazy(pa.table({"now": seconds}))).collect().to_native()
+    found = stepped(with_all, pa.table({"now": seconds}))
     for period in PERIODS:
         assert found[period].to_pylist() == [start(period, second) for second in seconds]
 
@@ -73,9 +72,8 @@ def test_periods_are_the_same_on_every_engine(engine, tmp_path):
         1_767_225_599,
     ]
     table = pa.table({"now": [*edges, *ABSURD]})
-    frame = with_all(engines.lazy(frame_of(engine, table, tmp_path)))
-    native = frame.collect().to_native() if engine in ("polars", "pyarrow") else frame.to_native()
-    rows = collected(engine, native).to_pylist()
+    result = stepped(with_all, frame_of(engine, table, tmp_path))
+    rows = collected(engine, result).to_pylist()
     for period in PERIODS:
         found = {row["now"]: row[period] for row in rows}
         expected = {second: start(period, second) for second in edges}

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from parity import ENGINES, collected, frame_of
+from parity import ENGINES, collected, frame_of, stepped
 
 from tonframes.analysis import engines, sums
 
@@ -31,10 +32,8 @@ def added_up(frame, *, wide=False, keys=("group",)):
 
 def on_engine(engine, rows, folder, **options):
     """Return the result as an Arrow table; lazy engines compute here, and no sooner."""
-    result = added_up(engines.lazy(frame_of(engine, rows, folder)), **options)
-    in_memory = engine in ("polars", "pyarrow")
-    native = result.collect().to_native() if in_memory else result.to_native()
-    return collected(engine, native).sort_by("transactions")
+    result = stepped(partial(added_up, **options), frame_of(engine, rows, folder))
+    return collected(engine, result).sort_by("transactions")
 
 
 @pytest.mark.parametrize("engine", EVERY_ENGINE)
@@ -86,8 +85,8 @@ def test_a_sum_is_exact_or_refused(amounts):
 
 
 def test_without_keys_all_rows_are_one_group():
-    frame = engines.lazy(table(("a", [1, 2]), ("b", [3])))
-    found = sums.add_up(frame, [], sums=["amount"]).collect().to_native()
+    frame = table(("a", [1, 2]), ("b", [3]))
+    found = stepped(lambda rows: sums.add_up(rows, [], sums=["amount"]), frame)
     assert found.select(["transactions", "amount"]).to_pylist() == [
         {"transactions": 3, "amount": 6}
     ]
@@ -95,8 +94,8 @@ def test_without_keys_all_rows_are_one_group():
 
 def test_accounts_are_counted_once_a_group():
     rows = {"group": ["a", "a", "a", "b"], "account": ["x", "x", "y", "x"], "fee": [1, 2, 3, 4]}
-    found = sums.add_up(engines.lazy(pa.table(rows)), ["group"], sums=["fee"], accounts=True)
-    assert found.collect().to_native().sort_by("group").to_pylist() == [
+    added = partial(sums.add_up, keys=["group"], sums=["fee"], accounts=True)
+    assert stepped(added, pa.table(rows)).sort_by("group").to_pylist() == [
         {"group": "a", "transactions": 3, "fee": 6, "accounts": 2},
         {"group": "b", "transactions": 1, "fee": 4, "accounts": 1},
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
@@ -17,7 +17,7 @@ from tonframes.network.pricing import checked_prices, possible_prices
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pandas as pd
 
@@ -111,12 +111,14 @@ def check_fees(
     history = checked_prices(prices)
     messages = intake.paired("check_fees", transactions, messages)
     rows = intake.take(transactions, "check_fees", TRANSACTIONS, BREAKDOWN, also=("account",))
-    rows = engines.by_row(rows, taken_apart)
-    if messages is None:
-        return intake.give(engines.by_row(rows, _judge_fees), transactions)
-    imports = _imports(rows, messages, history)
-    rows = engines.left_join(rows, imports, left_on="hash", right_on="tx_hash")
-    return intake.give(engines.by_row(rows, partial(_judge_fees, imports=True)), transactions)
+    rows = engines.by_row(intake.numbered(rows, transactions), taken_apart)
+    judge = _judge_fees
+    if messages is not None:
+        intake.same_engine("check_fees", transactions=transactions, messages=messages)
+        imports = _imports(rows, messages, history)
+        rows = engines.left_join(rows, imports, left_on="hash", right_on="tx_hash")
+        judge = partial(_judge_fees, imports=True)
+    return intake.give(engines.by_row(rows, judge), transactions, results.CHECK_FEES.names())
 
 
 def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
@@ -136,16 +138,12 @@ def _judge_fees(rows: Frame, *, imports: bool = False) -> Frame:
         if imports
         else "no field has the fee for importing the message"
     )
-    return (
-        _judged(rows, off, known)
-        .with_columns(
-            why=first_match(
-                (nw.col("verdict") == "violated", nw.lit("the parts do not add up to total_fees")),
-                (~nw.col("complete"), nw.lit("phases are missing")),
-                (nw.col("verdict") == "unknown", nw.lit(missing)),
-            )
+    return _judged(rows, off, known).with_columns(
+        why=first_match(
+            (nw.col("verdict") == "violated", nw.lit("the parts do not add up to total_fees")),
+            (~nw.col("complete"), nw.lit("phases are missing")),
+            (nw.col("verdict") == "unknown", nw.lit(missing)),
         )
-        .select(results.CHECK_FEES.names())
     )
 
 
@@ -170,7 +168,6 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
         ("tx_hash", "direction", "source", "value"),
         also=(body, init),
     )
-    intake.same_engine("check_fees", rows, found)
     if not intake.in_memory(messages):
         raise TypeError(
             "check_fees reads bodies of messages row by row, in Python: it takes messages as "
@@ -189,10 +186,10 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
         )
         .collect()
     )
+    fees = cache(_fees)  # many messages are the same: each is read once
     expected = {
         row["tx_hash"]: _nearest(
-            row[body],
-            row[init],
+            partial(fees, row[body], row[init]),
             row["paid"],
             possible_prices(row["now"], workchain=row["block_workchain"], prices=prices),
         )
@@ -209,23 +206,29 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
     )
 
 
-def _nearest(body: object, init: object, paid: int, prices: Iterable[Prices]) -> int | None:
-    """Return the possible fee nearest to the fee paid; None if the body cannot be read.
+def _fees(body: object, init: object, row: Prices) -> frozenset[int]:
+    """Return what it may cost to import a message; nothing if its body cannot be read.
 
     A message can be written as cells in several ways, so it has several possible fees.
     """
     if not isinstance(body, str | bytes):
-        return None
-    possible: set[int] = set()
-    for row in prices:
-        with suppress(ValueError):  # not a bag of cells
-            possible |= import_fees(
-                body,
-                init if isinstance(init, str | bytes) else None,
-                lump_price=row.lump_price,
-                bit_price=row.bit_price,
-                cell_price=row.cell_price,
-            )
+        return frozenset()
+    with suppress(ValueError):  # not a bag of cells
+        return import_fees(
+            body,
+            init if isinstance(init, str | bytes) else None,
+            lump_price=row.lump_price,
+            bit_price=row.bit_price,
+            cell_price=row.cell_price,
+        )
+    return frozenset()
+
+
+def _nearest(
+    fees: Callable[[Prices], frozenset[int]], paid: int, prices: Iterable[Prices]
+) -> int | None:
+    """Return the possible fee nearest to the fee paid; None if there is none."""
+    possible = {fee for row in prices for fee in fees(row)}
     return min(possible, key=lambda fee: abs(fee - paid), default=None)
 
 
@@ -275,7 +278,7 @@ def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> 
     messages = intake.paired("check_balances", transactions, messages)
     rows = intake.take(transactions, "check_balances", TRANSACTIONS, _CHAIN)
     moved = intake.take(messages, "check_balances", MESSAGES, _MOVED)
-    intake.same_engine("check_balances", rows, moved)
+    intake.same_engine("check_balances", transactions=transactions, messages=messages)
     moved = engines.by_row(moved, _with_flow)
     flows = sums.add_up(moved, ["tx_hash"], sums=["flow", "ins", "outs"], rows_as="messages")
     rows = engines.left_join(rows, flows, left_on="hash", right_on="tx_hash")
@@ -332,13 +335,16 @@ def _balance(when: str, status: str) -> nw.Expr:
 
 def _with_chains(rows: Frame) -> Frame:
     """Divide the transactions of an account into chains, and add the figures of each chain."""
-    rows = engines.with_previous(rows, ["hash", "known_after"], "account", "lt")
+    rows = rows.with_columns(
+        nw.col(name).shift(1).over("account", order_by="lt").alias(f"previous_{name}")
+        for name in ("hash", "known_after")
+    )
     linked = nw.col("previous_hash") == nw.col("prev_trans_hash")
     continues = linked & (nw.col("previous_known_after") == 0) & nw.col("before").is_null()
     continues = continues.fill_null(value=False)
     rows = rows.with_columns(start=nw.when(continues).then(nw.lit(0)).otherwise(nw.lit(1)))
-    rows = engines.with_running(rows, "start", ["account"], "lt")
-    within = ("account", "running_start")
+    rows = rows.with_columns(number=nw.col("start").cum_sum().over("account", order_by="lt"))
+    within = ("account", "number")
     return rows.with_columns(
         changes=nw.col("change").sum().over(*within),
         known=nw.col("known_change").sum().over(*within),

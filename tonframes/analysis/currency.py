@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from tonframes.analysis import engines
-from tonframes.analysis.expressions import as_float
+from tonframes.analysis.expressions import as_float, divided
 from tonframes.errors import shorten, warn
 from tonframes.wire.codec import LAST
 
@@ -238,7 +238,7 @@ def _moment(seconds: int) -> str:
 
 def in_currency(rows: Frame, name: str) -> nw.Expr:
     """Convert a column in nanoton at the prices in `PRICE`."""
-    return as_float(rows, name) / _NANOTON * nw.col(PRICE)
+    return divided(as_float(rows, name), _NANOTON) * nw.col(PRICE)
 
 
 def names_of(result: Result, keys: Sequence[str], currency: Currency | None) -> list[str]:

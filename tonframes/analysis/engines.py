@@ -1,12 +1,12 @@
 """How steps run on each engine.
 
-The analysis is written once, on narwhals, as steps from lazy frame to lazy frame. Only this module
-and those built on it (`intake`, `sums`, `periods`, `trees`) know how engines differ:
+The analysis is written once, on narwhals, as steps from lazy frame to lazy frame. Frames of pandas
+and pyarrow are computed by polars: it shares their columns, runs on all cores, and has windows and
+joins that keep the order of rows. Only this module and those built on it (`intake`, `sums`,
+`periods`, `trees`) know how engines differ:
 
-- pandas and Dask are slow with expressions on rows, and lose dtypes: `by_row` runs on pyarrow.
-- pyarrow and Dask have no windows within groups: `by_group` runs on pandas.
-- Engines keep the order of rows differently: `in_order`, `largest_first`, `beside`,
-  `left_join`.
+- Dask computes partitions, which are pandas frames: `by_row` and `by_group` pass them to polars.
+- Engines keep the order of rows differently: `left_join`.
 """
 
 from __future__ import annotations
@@ -17,66 +17,179 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import narwhals as nw
 import numpy as np
-import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tonframes.wire.dtypes import dtype_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-#: A frame inside the package: of any engine, and lazy if the engine is.
+    import pandas as pd
+
+#: A frame inside the package: lazy, of polars or of a lazy engine.
 Frame: TypeAlias = nw.LazyFrame[Any]
 Step: TypeAlias = "Callable[[Frame], Frame]"
 #: A frame of the user: pandas, polars (also lazy), pyarrow, DuckDB, Dask, PySpark.
 AnyFrame = TypeVar("AnyFrame")
 
 _ROW = "row of the frame"
-#: The same in a join within it.
-_JOINED = "row before the join"
+
+
+# Arrow has some types in several forms, of which polars has fewer. A column comes out in the form
+# in which it went in.
+_TEXTS = (pa.string(), pa.large_string())
+_BINARIES = (pa.binary(), pa.large_binary())
+_FORMS: tuple[Callable[[pa.DataType], bool], ...] = (
+    _TEXTS.__contains__,
+    _BINARIES.__contains__,
+    pa.types.is_timestamp,
+    pa.types.is_duration,
+)
+
+
+# ── into the engine and out of it ────────────────────────────────────────────────────────────────
 
 
 def lazy(native: Any) -> Frame:
-    """Wrap a frame of an engine."""
-    frame: Frame = nw.from_native(native).lazy()
-    return frame
+    """Wrap a frame of an engine. Frames of pandas and pyarrow become frames of polars.
+
+    Their categories become texts, which can be compared with those of another frame.
+    """
+    frame = nw.from_native(native)
+    if isinstance(frame, nw.LazyFrame) or frame.implementation.is_polars():
+        wrapped: Frame = frame.lazy()
+        return wrapped
+    import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
+
+    # Chunks stay as they are: joining them would copy all columns.
+    columns: Any = pl.from_arrow(_arrow(frame), rechunk=False)
+    inside: nw.DataFrame[Any] = nw.from_native(columns, eager_only=True)
+    categories = [n for n, dtype in inside.schema.items() if dtype in (nw.Categorical, nw.Enum)]
+    inside = inside.with_columns(nw.col(name).cast(nw.String) for name in categories)
+    if frame.implementation.is_pandas():  # to which NaN is null
+        floats = [name for name, dtype in inside.schema.items() if dtype.is_float()]
+        inside = inside.with_columns(nw.col(name).fill_nan(None) for name in floats)
+    return inside.lazy()
+
+
+def numbered(frame: Frame) -> Frame:
+    """Add the numbers of the rows of a frame in memory, for `computed`."""
+    return lazy(frame.to_native().with_row_index(_ROW))
+
+
+def numbers_of(frame: Frame) -> list[str]:
+    """Return the column with the numbers of rows, if they are numbered."""
+    return [name for name in frame.collect_schema().names() if name == _ROW]
+
+
+def computed(frame: Frame, like: Any) -> Any:
+    """Compute a frame of polars, as a frame of the library of `like`.
+
+    On pandas, rows that are numbered have their index in `like`.
+    """
+    rows, given = frame.collect(), nw.from_native(like, eager_only=True)
+    numbers = numbers_of(frame)
+    result = _converted(rows.drop(numbers), given).to_native()
+    if numbers and given.implementation.is_pandas():
+        # Steps drop rows, but do not move them: if none is dropped, the index is that of `like`.
+        dropped = len(rows) < len(like)
+        index = like.index.take(rows[_ROW].to_numpy()) if dropped else like.index
+        return result.set_axis(index)
+    return result
+
+
+def _converted(rows: nw.DataFrame[Any], like: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """Convert rows of polars to the library of another frame."""
+    if like.implementation.is_polars():
+        return rows
+    table = rows.to_arrow()
+    given = _schema(like, table)
+    text = next((kind for kind in given.types if kind in _TEXTS), pa.string())
+    shape = pa.schema((field.name, _form(field, given, text)) for field in table.schema)
+    return _frame(table.cast(shape), like.implementation)
+
+
+def _schema(like: nw.DataFrame[Any], table: pa.Table) -> pa.Schema:
+    """Return the types of a frame, of pandas those that can have come out in another form."""
+    native = like.to_native()
+    if like.implementation.is_pyarrow():
+        return native.schema
+    names = [each.name for each in table.schema if any(has(each.type) for has in _FORMS)]
+    return pa.Schema.from_pandas(native[[name for name in names if name in native.columns]])
+
+
+def _form(field: pa.Field, given: pa.Schema, text: pa.DataType) -> pa.DataType:
+    former = given.field(field.name).type if field.name in given.names else text
+    return former if any(has(field.type) and has(former) for has in _FORMS) else field.type
+
+
+def _arrow(frame: nw.DataFrame[Any]) -> pa.Table:
+    native = frame.to_native()
+    if frame.implementation.is_pandas():
+        # Most columns are shared and not copied: starting threads would take longer.
+        table = pa.Table.from_pandas(native, preserve_index=False, nthreads=1)
+        return table.replace_schema_metadata(None)
+    return frame.to_arrow()
+
+
+def _frame(table: pa.Table, engine: Any) -> nw.DataFrame[Any]:
+    if engine.is_pandas():
+        return nw.from_native(table.to_pandas(types_mapper=dtype_of), eager_only=True)
+    return nw.from_arrow(table, backend=engine)
 
 
 def made_of(table: pa.Table, like: Frame) -> Frame:
     """Return a table as a frame of the same engine as `like`, in memory."""
-    if like.implementation.is_pandas():
-        return lazy(table.to_pandas(types_mapper=dtype_of))
-    return nw.from_arrow(table, backend=like.implementation).lazy()
+    return _frame(table, like.implementation).lazy()
 
 
-# ── single rows ───────────────────────────────────────────────────────────────────────────
+def with_table(frame: nw.DataFrame[Any], table: pa.Table) -> nw.DataFrame[Any]:
+    """Add the columns of a table with as many rows, in the order of the frame."""
+    return _beside(frame, _frame(table, frame.implementation))
+
+
+def _beside(frame: nw.DataFrame[Any], made: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    native = frame.to_native()
+    if frame.implementation.is_pandas():
+        added = dict(made.to_native().set_axis(native.index).items())
+        return nw.from_native(native.assign(**added), eager_only=True)
+    return frame.with_columns(*made.iter_columns())
+
+
+# ── single rows ──────────────────────────────────────────────────────────────────────────────────
 
 
 def by_row(frame: Frame, step: Step) -> Frame:
     """Run a step that looks at single rows, and keeps all of them in the same order.
 
-    On pandas and Dask it runs on pyarrow: that takes a third of the time, and every type has nulls.
-    Every column of the result comes from the step, with the dtype that `dtype_of` returns.
+    On Dask it runs on each partition, with polars.
     """
-    if frame.implementation.is_pandas():
-        return lazy(_rows_on_arrow(frame.to_native(), step))
     if frame.implementation.is_dask():
-        return by_partition(frame.to_native(), partial(_rows_on_arrow, step=step))
+        return by_partition(frame.to_native(), partial(_rows_on_polars, step=step))
     return step(frame)
 
 
-def replace(frame: Frame, step: Step, *, reads: Sequence[str], writes: Sequence[str]) -> Frame:
-    """Run a step on single rows that writes some of the columns that it reads.
+def replace(
+    frame: nw.DataFrame[Any] | Frame, step: Step, *, reads: Sequence[str], writes: Sequence[str]
+) -> nw.DataFrame[Any] | Frame:
+    """Run a step on single rows that writes columns. All other columns stay as they are.
 
-    All other columns stay as they are: on pandas and Dask the step does not see them.
+    In a frame in memory and on Dask, the step sees only the columns that it reads.
     """
-    work = partial(_replaced, step=step, reads=list(reads), writes=list(writes))
-    if frame.implementation.is_pandas():
-        return lazy(work(frame.to_native()))
     if frame.implementation.is_dask():
+        work = partial(_replaced, step=step, reads=list(reads), writes=list(writes))
         return by_partition(frame.to_native(), work)
-    return step(frame)
+    return beside(frame, step, reads=reads, writes=writes)
+
+
+def beside(
+    frame: nw.DataFrame[Any] | Frame, step: Step, *, reads: Sequence[str], writes: Sequence[str]
+) -> nw.DataFrame[Any] | Frame:
+    """Run a step that keeps all rows in their order, and may join other frames by `left_join`."""
+    if isinstance(frame, nw.LazyFrame):
+        return step(frame)
+    made = step(lazy(frame.select(reads).to_native())).select(writes).collect()
+    return _beside(frame, _converted(made, frame))
 
 
 def by_partition(native: Any, work: Callable[[pd.DataFrame], pd.DataFrame]) -> Frame:
@@ -121,18 +234,12 @@ def look_up(
         _in_force, starts=np.array(bounds, "int64"), values=pa.array([None, *values, None])
     )
     match frame.implementation:
-        case nw.Implementation.POLARS:
-            return _looked_up_on_polars(frame, column, in_force, name)
         case nw.Implementation.DUCKDB:
             return _looked_up_on_duckdb(frame, column, bounds, values, name)
         case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
             return _looked_up_on_spark(frame, column, bounds, values, name)
-
-    def step(rows: Frame) -> Frame:
-        table = rows.collect().to_native()
-        return lazy(table.append_column(name, in_force(table[column])))
-
-    return by_row(frame, step)
+    found = partial(_looked_up_on_polars, column=column, in_force=in_force, name=name)
+    return by_row(frame, found)
 
 
 def _in_force(integers: pa.ChunkedArray, starts: Any, values: pa.Array) -> pa.ChunkedArray:
@@ -143,7 +250,7 @@ def _in_force(integers: pa.ChunkedArray, starts: Any, values: pa.Array) -> pa.Ch
 def _looked_up_on_polars(
     frame: Frame, column: str, in_force: Callable[[Any], pa.ChunkedArray], name: str
 ) -> Frame:
-    import polars as pl  # noqa: PLC0415 - installed if the frame is one of it
+    import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
 
     def work(integers: Any) -> Any:
         return pl.Series(integers.name, in_force(integers.to_arrow()), pl.Float64)
@@ -191,18 +298,17 @@ def _integers(frame: Frame, names: tuple[str, ...]) -> Frame:
     return frame.with_columns(nw.col(name).cast(nw.Int64) for name in names)
 
 
-def _rows_on_arrow(frame: pd.DataFrame, step: Step) -> pd.DataFrame:
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    result = step(lazy(table)).collect().to_native()
-    columns = {
-        name: column.to_pandas(types_mapper=dtype_of).set_axis(frame.index)
-        for name, column in zip(result.column_names, result.columns, strict=True)
-    }
-    return pd.DataFrame(columns, index=frame.index, copy=False)
+def _rows_on_polars(frame: pd.DataFrame, step: Step) -> pd.DataFrame:
+    return _on_polars(frame, step).set_axis(frame.index)
+
+
+def _on_polars(frame: pd.DataFrame, step: Step) -> pd.DataFrame:
+    result: pd.DataFrame = computed(step(lazy(frame)), frame)
+    return result
 
 
 def _replaced(frame: pd.DataFrame, step: Step, reads: list[str], writes: list[str]) -> pd.DataFrame:
-    made = _rows_on_arrow(frame[reads], step)
+    made = _rows_on_polars(frame[reads], step)
     return frame.assign(**{name: made[name] for name in writes})
 
 
@@ -212,57 +318,14 @@ def _replaced(frame: pd.DataFrame, step: Step, reads: list[str], writes: list[st
 def by_group(frame: Frame, by: Sequence[str], step: Step) -> Frame:
     """Run a step that looks at single groups of rows: it may use windows.
 
-    pyarrow and Dask have no windows, so there it runs on pandas. On Dask it runs on partitions, and
-    all rows of a group are in the same partition.
+    Dask has no windows, so there it runs on each partition, with polars. All rows of a group are in
+    the same partition.
     """
-    if frame.implementation.is_pandas():
-        return lazy(_groups_on_pandas(frame.to_native(), step))
-    if frame.implementation.is_pyarrow():
-        table = frame.collect().to_native()
-        result = _groups_on_pandas(table.to_pandas(types_mapper=dtype_of), step)
-        made = pa.Table.from_pandas(result, preserve_index=False).replace_schema_metadata(None)
-        # Texts come back from pandas as large_string, which pyarrow does not join with string.
-        kinds = {name: table.schema.field(name).type for name in table.column_names}
-        texts = (pa.string(), pa.large_string())
-        shape = [
-            (f.name, kinds.get(f.name, f.type) if f.type in texts else f.type) for f in made.schema
-        ]
-        return lazy(made.cast(pa.schema(shape)))
     if frame.implementation.is_dask():
         native = frame.to_native()
         native = native.shuffle(on=list(by)) if by else native.repartition(npartitions=1)
-        return by_partition(native, partial(_groups_on_pandas, step=step))
+        return by_partition(native, partial(_on_polars, step=step))
     return step(frame)
-
-
-def with_previous(frame: Frame, names: Sequence[str], by: str, order: str) -> Frame:
-    """Add the values of columns in the previous row of the group, as `previous_…`.
-
-    For steps of `by_group`. The values are null in the first row of a group.
-    """
-    if frame.implementation.is_pandas():
-        # On pandas, narwhals' windows go through Python objects, and fail on nulls.
-        rows = frame.to_native()
-        before = rows.sort_values([by, order]).groupby(by, sort=False)[list(names)].shift()
-        return lazy(rows.assign(**before.add_prefix("previous_")))
-    return frame.with_columns(
-        nw.col(name).shift(1).over(by, order_by=order).alias(f"previous_{name}") for name in names
-    )
-
-
-def with_running(frame: Frame, name: str, by: Sequence[str], order: str) -> Frame:
-    """Add the running sum of a column within groups, as `running_…`. For steps of `by_group`."""
-    running = f"running_{name}"
-    if frame.implementation.is_pandas():
-        rows = frame.to_native()
-        groups = rows.sort_values([*by, order]).groupby(list(by), sort=False, dropna=False)
-        return lazy(rows.assign(**{running: groups[name].cumsum()}))
-    return frame.with_columns(nw.col(name).cum_sum().over(*by, order_by=order).alias(running))
-
-
-def _groups_on_pandas(frame: pd.DataFrame, step: Step) -> pd.DataFrame:
-    result: pd.DataFrame = step(lazy(frame.reset_index(drop=True))).collect().to_native()
-    return result
 
 
 # ── the order of rows ────────────────────────────────────────────────────────────────────────────
@@ -270,58 +333,25 @@ def _groups_on_pandas(frame: pd.DataFrame, step: Step) -> pd.DataFrame:
 
 def in_order(frame: Frame, keys: Sequence[str]) -> Frame:
     """Sort groups by their keys, null last."""
-    return _numbered(frame.sort(*keys, nulls_last=True)) if keys else frame
+    return frame.sort(*keys, nulls_last=True) if keys else frame
 
 
 def largest_first(frame: Frame, name: str, keys: Sequence[str]) -> Frame:
     """Sort groups by a figure, and groups with the same figure by their keys."""
     descending = [True, *[False] * len(keys)]
-    return _numbered(frame.sort(name, *keys, descending=descending, nulls_last=True))
-
-
-def beside(
-    frame: nw.DataFrame[Any] | Frame, columns: Sequence[str], step: Step, adds: Sequence[str]
-) -> nw.DataFrame[Any] | Frame:
-    """Add columns that a step finds by a join, from columns of text.
-
-    A frame in memory keeps the order of its rows, its index and its dtypes. A join does not keep
-    them, so only the columns of text go through the join.
-    """
-    if isinstance(frame, nw.LazyFrame):
-        return step(frame)
-    keys = frame.select(nw.col(*columns).cast(nw.String)).with_row_index(_ROW)
-    made = step(keys.lazy()).collect().sort(_ROW)
-    return frame.with_columns(*(made[name] for name in adds))
-
-
-def with_table(frame: nw.DataFrame[Any], table: pa.Table) -> nw.DataFrame[Any]:
-    """Add the columns of a table with as many rows, in the order of the frame."""
-    made = made_of(table, frame.lazy()).collect()
-    if frame.implementation.is_pandas():
-        aligned = made.to_native().set_axis(frame.to_native().index)
-        made = nw.from_native(aligned, eager_only=True)
-    return frame.with_columns(*(made[name] for name in table.column_names))
+    return frame.sort(name, *keys, descending=descending, nulls_last=True)
 
 
 def left_join(frame: Frame, other: Frame, *, left_on: str, right_on: str) -> Frame:
     """Add the columns of another frame, in which each key is once.
 
-    pandas, polars and pyarrow keep the order of the rows, and pandas its index. Others have none.
+    polars keeps the order of the rows. The other engines have none.
     """
-
-    def join(rows: Frame) -> Frame:
-        return rows.join(other, left_on=left_on, right_on=right_on, how="left")
-
-    native: Any = frame.to_native()
-    if frame.implementation.is_pandas():
-        return lazy(join(frame).to_native().set_axis(native.index))
-    if frame.implementation.is_pyarrow():
-        rows = join(frame.collect().with_row_index(_JOINED).lazy())
-        return rows.sort(_JOINED).drop(_JOINED)
     if frame.implementation.is_polars():
+        native: Any = frame.to_native()
         keys = {"left_on": left_on, "right_on": right_on}
         return lazy(native.join(other.to_native(), how="left", maintain_order="left", **keys))
-    return join(frame)
+    return frame.join(other, left_on=left_on, right_on=right_on, how="left")
 
 
 def once(frame: Frame, key: str) -> Frame:
@@ -343,10 +373,8 @@ def join_groups(frame: Frame, groups: Frame, keys: Sequence[str]) -> Frame:
     other: Any = groups.to_native()
     keys = list(keys)
     match frame.implementation:
-        case nw.Implementation.PANDAS | nw.Implementation.DASK:
+        case nw.Implementation.DASK:
             return lazy(rows.merge(other, on=keys))
-        case nw.Implementation.PYARROW:
-            return _joined_on_arrow(rows, other, keys)
         case nw.Implementation.POLARS:
             return lazy(rows.join(other, on=keys, nulls_equal=True))
         case nw.Implementation.DUCKDB:
@@ -354,17 +382,6 @@ def join_groups(frame: Frame, groups: Frame, keys: Sequence[str]) -> Frame:
     same = [rows[key].eqNullSafe(other[key]) for key in keys]
     added = [other[name] for name in other.columns if name not in keys]
     return lazy(rows.join(other, same).select(*(rows[name] for name in rows.columns), *added))
-
-
-def _joined_on_arrow(rows: pa.Table, groups: pa.Table, keys: list[str]) -> Frame:
-    places = [f"place of {key}" for key in keys]
-    for key, place in zip(keys, places, strict=True):
-        known = groups[key].unique()
-        rows = rows.append_column(place, pc.index_in(rows[key], known))
-        groups = groups.append_column(place, pc.index_in(groups[key], known))
-    return lazy(
-        rows.join(groups.drop_columns(keys), places, join_type="inner").drop_columns(places)
-    )
 
 
 def _joined_on_duckdb(rows: Any, groups: Any, keys: list[str]) -> Frame:
@@ -375,10 +392,3 @@ def _joined_on_duckdb(rows: Any, groups: Any, keys: list[str]) -> Frame:
     added = [named("b", name) for name in groups.columns if name not in keys]
     joined = rows.set_alias("a").join(groups.set_alias("b"), " AND ".join(same))
     return lazy(joined.project(", ".join([*(named("a", name) for name in rows.columns), *added])))
-
-
-def _numbered(frame: Frame) -> Frame:
-    """Reset the index of a pandas frame."""
-    if frame.implementation.is_pandas():
-        return lazy(frame.to_native().reset_index(drop=True))
-    return frame

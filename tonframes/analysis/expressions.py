@@ -27,6 +27,15 @@ def ratio(rows: Frame, name: str, of: str) -> nw.Expr:
     return as_float(rows, name) / nw.when(nw.col(of) != 0).then(as_float(rows, of))
 
 
+def divided(amount: nw.Expr, by: nw.Expr | float) -> nw.Expr:
+    """Divide by a number that is the same in all rows, to the nearest float.
+
+    polars multiplies by the reciprocal of such a number, and so rounds twice. A column of it is
+    divided by.
+    """
+    return amount / (amount * 0 + by)
+
+
 def as_float(rows: Frame, name: str) -> nw.Expr:
     """Convert integers or decimals to the nearest floats."""
     if rows.collect_schema()[name].is_decimal():

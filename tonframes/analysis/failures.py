@@ -142,8 +142,9 @@ def failures(transactions: AnyFrame) -> AnyFrame:
      'skipped': 17}
     """
     rows = intake.take(transactions, "failures", TRANSACTIONS, _needs(transactions, "failures"))
+    rows = intake.numbered(rows, transactions)
     rows = engines.by_row(rows, explained).filter(nw.col("listed"))
-    return intake.give(engines.by_row(rows, _shown), transactions)
+    return intake.give(engines.by_row(rows, _shown), transactions, results.FAILURES.names())
 
 
 def _needs(transactions: object, helper: str) -> list[str]:
@@ -154,12 +155,11 @@ def _needs(transactions: object, helper: str) -> list[str]:
 
 def _shown(rows: Frame) -> Frame:
     acted = nw.col("phase") == ACTION
-    rows = named(rows).with_columns(
+    return named(rows).with_columns(
         # The node omits an index of 0.
         result_arg=nw.when(acted).then(nw.col("action_result_arg").fill_null(0)),
         no_funds=nw.when(acted).then(nw.col("action_no_funds")),
     )
-    return rows.select(results.FAILURES.names())
 
 
 @overload

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, overload
 
 import narwhals as nw
@@ -125,11 +124,8 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     True
     """
     rows = intake.take(transactions, "fee_breakdown", TRANSACTIONS, BREAKDOWN)
-    return intake.give(engines.by_row(rows, _shown), transactions)
-
-
-def _shown(rows: Frame) -> Frame:
-    return taken_apart(rows).select(results.FEE_BREAKDOWN.names())
+    rows = engines.by_row(intake.numbered(rows, transactions), taken_apart)
+    return intake.give(rows, transactions, results.FEE_BREAKDOWN.names())
 
 
 def taken_apart(rows: Frame) -> Frame:
@@ -300,7 +296,7 @@ def fee_summary(
     outgoing = intake.take(
         messages, "fee_summary", MESSAGES, ("tx_hash", "direction", "fwd_fee")
     ).filter(nw.col("direction") == "out")
-    intake.same_engine("fee_summary", rows, outgoing)
+    intake.same_engine("fee_summary", transactions=transactions, messages=messages)
     outgoing = outgoing.select("tx_hash", fwd_fees="fwd_fee")
     sent = sums.add_up(outgoing, ["tx_hash"], amounts=["fwd_fees"], rows_as="sent")
     rows = rows.join(sent, left_on="hash", right_on="tx_hash", how="left")
@@ -316,13 +312,13 @@ def fee_summary(
     if doubted:
         groups = tell_unmatched("fee_summary", groups)
     groups = sums.with_share(groups, "cost")
-    known = functools.partial(sums.null_if_unknown, names=_UNSURE, currency=money)
     groups = sums.whole(
-        engines.by_row(groups, known),
+        groups,
         _AMOUNTS,
         helper="fee_summary",
         keys=keys,
         wide=wide,
+        unsure=_UNSURE,
         currency=money,
     )
     groups = groups.select(names_of(results.FEE_SUMMARY, keys, money))
@@ -365,7 +361,9 @@ def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame:
     >>> undo_gas_exchange(frame)[["compute_gas_used", "compute_gas_fees"]].values.tolist()
     [[6464, 0]]
     """
-    rows = intake.take(transactions, "undo_gas_exchange", TRANSACTIONS, EXCHANGE, also=None)
+    rows = intake.take_whole(transactions, "undo_gas_exchange", TRANSACTIONS, EXCHANGE)
     writes = ["compute_gas_used", "compute_gas_fees"]
-    rows = engines.replace(rows, with_true_gas, reads=EXCHANGE, writes=writes)
-    return intake.give(rows, transactions)
+    result: AnyFrame = engines.replace(
+        rows, with_true_gas, reads=EXCHANGE, writes=writes
+    ).to_native()
+    return result

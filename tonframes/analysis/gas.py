@@ -10,7 +10,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import UNPRICED, names_of, read_prices, with_price_at
-from tonframes.analysis.expressions import as_float, one_if, ratio
+from tonframes.analysis.expressions import as_float, divided, one_if, ratio
 from tonframes.analysis.grouping import in_time_or_largest_first, take_grouped
 from tonframes.analysis.phases import GAS, with_gas
 from tonframes.errors import shorten
@@ -172,13 +172,13 @@ def gas_summary(
         nw.col("bounded").max(),
     )
     groups = engines.integers(groups, *added, *_QUANTILES, "gas_max", "bounded")
-    known = functools.partial(sums.null_if_unknown, names=_AMOUNTS, currency=money)
     groups = sums.whole(
-        engines.by_row(groups, known),
+        groups,
         _AMOUNTS,
         helper="gas_summary",
         keys=keys,
         wide=wide,
+        unsure=_AMOUNTS,
         currency=money,
     )
     groups = engines.by_row(groups, _with_ratios)
@@ -224,7 +224,7 @@ def _with_ratios(groups: Frame) -> Frame:
     return groups.with_columns(
         gas_mean=ratio(groups, "gas_used", "calls"),
         price_per_gas=ratio(groups, "gas_fees", "gas_used"),
-        limit_use_max=as_float(groups, "bounded") / GAS_LIMIT,
+        limit_use_max=divided(as_float(groups, "bounded"), GAS_LIMIT),
         gas_per_step=ratio(groups, "gas_used", "vm_steps"),
     )
 

@@ -108,7 +108,7 @@ def take_grouped(
         theirs = intake.columns_of(messages, helper, MESSAGES)
         refuse_unknown(helper, others, theirs, [*ours, *theirs])
         incoming = _in_messages(helper, messages, others)
-        intake.same_engine(helper, rows, incoming)
+        intake.same_engine(helper, transactions=transactions, messages=messages)
         tell_unstarted(helper, transactions, rows, incoming)
         rows = _with_in_message(rows, incoming, others)
     for period in periods:
@@ -182,8 +182,7 @@ def _with_in_message(rows: Frame, incoming: Frame, names: list[str]) -> Frame:
     rows = rows.join(incoming, left_on="hash", right_on="tx_hash", how="left")
     if OPERATION not in names:
         return rows
-    reads = ["descr", OPERATION]
-    return engines.replace(rows, to_transactions, reads=reads, writes=[OPERATION])
+    return engines.by_row(rows, to_transactions)
 
 
 def messages_with(messages: object, helper: str, names: list[str], needs: Sequence[str]) -> Frame:

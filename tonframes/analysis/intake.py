@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import narwhals as nw
 
@@ -19,7 +19,7 @@ from tonframes.wire import schema
 from tonframes.wire.kinds import BOOL, DIGITS, INT, OPCODE, SHARD, TEXT
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
 
@@ -33,14 +33,11 @@ _NAMED = 6  # columns of a wrong frame that an error names
 
 
 def take(
-    frame: object,
-    helper: str,
-    table: Table,
-    needs: Iterable[str],
-    *,
-    also: Iterable[str] | None = (),
+    frame: object, helper: str, table: Table, needs: Iterable[str], *, also: Iterable[str] = ()
 ) -> Frame:
     """Return a frame for a helper: its columns are checked, and columns not needed are dropped.
+
+    Frames of pandas and pyarrow become frames of polars, which `give` converts back.
 
     Parameters
     ----------
@@ -53,8 +50,7 @@ def take(
     needs
         Columns that the helper reads; their kinds are those of the schema.
     also
-        Further columns to keep, of any dtype, such as those to group by. None keeps all columns, in
-        their order.
+        Further columns to keep, of any dtype, such as those to group by.
 
     Raises
     ------
@@ -63,28 +59,31 @@ def take(
     ValueError
         A column is missing.
     """
-    given = _chosen(frame, table)
+    given, needs = _chosen(frame, table), list(dict.fromkeys(needs))
+    names = list(dict.fromkeys([*needs, *also]))
     rows = _enter(given, helper, table)
-    kinds = {column.name: column.kind for column in table.columns}
-    found = rows.collect_schema()
-    needs = list(dict.fromkeys(needs))
-    names = list(dict.fromkeys([*needs, *also] if also is not None else [*found.names(), *needs]))
-    for name in names:
-        if name not in found:
-            raise ValueError(_missing(name, helper, table, found.names()))
-    read = {name: kinds[name] for name in needs}
+    _refuse_missing(rows, helper, table, names)
     if is_dataset(given):
-        rows = nw.from_native(given.to_table(columns=names))
-    native = rows.select(names).to_native()
-    if rows.implementation.is_pandas():
-        return engines.lazy(_nullable(native, helper, read))
-    if rows.implementation.is_dask():
-        # The dtypes that Dask declares may be wrong for a partition: pandas may have read floats.
-        return engines.by_partition(native, partial(_nullable, helper=helper, read=read))
-    for name, kind in read.items():
-        _check(name, found[name], kind, helper)
-    wide = [name for name, kind in read.items() if kind in _NUMBERS]
-    return engines.lazy(native).with_columns(nw.col(name).cast(nw.Int64) for name in wide)
+        rows = nw.from_native(given.to_table(columns=names), eager_only=True)
+    return engines.lazy(_typed(rows.select(names), helper, table, needs).to_native())
+
+
+def take_whole(
+    frame: object, helper: str, table: Table, needs: Iterable[str]
+) -> nw.DataFrame[Any] | Frame:
+    """Return a frame with all its columns, for `engines.replace`: those of `needs` are checked."""
+    given, needs = _chosen(frame, table), list(dict.fromkeys(needs))
+    rows = _enter(given, helper, table)
+    _refuse_missing(rows, helper, table, needs)
+    if is_dataset(given):
+        rows = nw.from_native(given.to_table(), eager_only=True)
+    return _typed(rows, helper, table, needs)
+
+
+def numbered(rows: Frame, like: object) -> Frame:
+    """Add the numbers of the rows of a pandas frame, so that `give` finds their index."""
+    given = nw.from_native(_native(like))
+    return engines.numbered(rows) if given.implementation.is_pandas() else rows
 
 
 def newest(helper: str, frame: object, table: Table, columns: list[str]) -> Frame:
@@ -103,7 +102,7 @@ def _last(rows: Frame, columns: list[str]) -> Frame:
 
 def columns_of(frame: object, helper: str, table: Table) -> list[str]:
     """List the columns of a frame that the user passed."""
-    return _enter(frame, helper, table).collect_schema().names()
+    return _names(_enter(frame, helper, table))
 
 
 def paired(helper: str, transactions: object, messages: object | None) -> Any:
@@ -118,25 +117,44 @@ def paired(helper: str, transactions: object, messages: object | None) -> Any:
     return transactions
 
 
-def give(result: Frame, like: AnyFrame) -> AnyFrame:
-    """Return a result as the kind of frame that the user passed."""
-    native: AnyFrame = result.collect().to_native() if in_memory(like) else result.to_native()
-    return native
+def give(result: Frame, like: AnyFrame, names: Sequence[str] | None = None) -> AnyFrame:
+    """Return columns of a result as the kind of frame that the user passed.
+
+    Rows that are `numbered` get the index that they had.
+    """
+    if names is not None:
+        result = result.select(*names, *engines.numbers_of(result))
+    if not in_memory(like):
+        return cast("AnyFrame", result.to_native())
+    return cast("AnyFrame", engines.computed(result, _native(like)))
 
 
 def in_memory(frame: Any) -> bool:
     """Return whether the rows of a frame are in memory, so that it is not lazy."""
     if isinstance(frame, TableSet):
         return True  # without reading a table
-    native = frame.transactions if _has_tables(frame) else frame
-    return is_dataset(native) or not isinstance(nw.from_native(native), nw.LazyFrame)
+    return not isinstance(nw.from_native(_native(frame)), nw.LazyFrame)
 
 
-def same_engine(helper: str, *frames: Frame) -> None:
-    """Raise an error if frames are of different engines."""
-    names = [frame.implementation.value for frame in frames]
+def same_engine(helper: str, **given: object) -> None:
+    """Raise an error if frames that the user passed, by their tables, are of different engines."""
+    if len({id(frame) for frame in given.values()}) == 1:
+        return  # a `Blocks` in place of all of them
+    frames: list[Any] = [
+        getattr(each, name) if _has_tables(each) else each for name, each in given.items()
+    ]
+    names = [nw.from_native(_native(frame)).implementation.value for frame in frames]
     if len(set(names)) > 1:
         raise TypeError(f"{helper} takes frames of one engine, not of {' and '.join(names)}")
+
+
+def _native(given: Any) -> Any:
+    """Return a frame whose kind, and whose index, the result has."""
+    if _has_tables(given):
+        given = given.transactions
+    if isinstance(given, TableSet):
+        given = getattr(given, schema.ACCOUNTS.name)
+    return given.schema.empty_table() if is_dataset(given) else given
 
 
 def _has_tables(given: object) -> bool:
@@ -163,6 +181,38 @@ def _enter(frame: Any, helper: str, table: Table) -> nw.DataFrame[Any] | Frame:
             f"{type(frame).__name__}{hint}"
         )
     return rows
+
+
+def _names(rows: nw.DataFrame[Any] | Frame) -> list[str]:
+    # Without dtypes, which narwhals finds out from the rows of columns of Python objects.
+    return rows.columns if isinstance(rows, nw.DataFrame) else rows.collect_schema().names()
+
+
+def _refuse_missing(
+    rows: nw.DataFrame[Any] | Frame, helper: str, table: Table, names: Iterable[str]
+) -> None:
+    found = _names(rows)
+    here = set(found)
+    if missing := next((name for name in names if name not in here), None):
+        raise ValueError(_missing(missing, helper, table, found))
+
+
+def _typed(
+    rows: nw.DataFrame[Any] | Frame, helper: str, table: Table, needs: list[str]
+) -> nw.DataFrame[Any] | Frame:
+    """Check the dtypes of columns that a helper reads. Integers become as wide as ours."""
+    kinds = {column.name: column.kind for column in table.columns}
+    read = {name: kinds[name] for name in needs}
+    if rows.implementation.is_pandas():
+        return nw.from_native(_nullable(rows.to_native(), helper, read), eager_only=True)
+    if rows.implementation.is_dask():
+        # The dtypes that Dask declares may be wrong for a partition: pandas may have read floats.
+        return engines.by_partition(rows.to_native(), partial(_nullable, helper=helper, read=read))
+    found = rows.collect_schema()
+    for name, kind in read.items():
+        _check(name, found[name], kind, helper)
+    wide = [name for name, kind in read.items() if kind in _NUMBERS]
+    return rows.with_columns(nw.col(name).cast(nw.Int64) for name in wide)
 
 
 def _missing(name: str, helper: str, table: Table, found: list[str]) -> str:
@@ -197,10 +247,8 @@ def _check(name: str, dtype: nw.dtypes.DType, kind: Kind, helper: str) -> None:
 
 def _nullable(frame: pd.DataFrame, helper: str, read: Mapping[str, Kind]) -> pd.DataFrame:
     """Check columns of pandas, and convert them to the nullable dtypes of our tables."""
-    dtypes = {}
-    for name, dtype in nw.from_native(frame).schema.items():
-        if name not in read:
-            continue
+    dtypes: dict[str, Any] = {}
+    for name, dtype in nw.from_native(frame[list(read)]).schema.items():
         plain = frame[name].dtype == object
         if not plain:
             _check(name, dtype, read[name], helper)
@@ -210,7 +258,8 @@ def _nullable(frame: pd.DataFrame, helper: str, read: Mapping[str, Kind]) -> pd.
             dtypes[name] = "boolean"
         elif plain or (read[name] is TEXT and dtype in (nw.String, nw.Categorical)):
             dtypes[name] = "str"
+    others = {name: dtype for name, dtype in dtypes.items() if frame[name].dtype != dtype}
     try:
-        return frame.astype(dtypes)
+        return frame.assign(**{name: frame[name].astype(others[name]) for name in others})
     except (TypeError, ValueError) as error:
         raise TypeError(f"{helper} cannot read a column of Python objects: {error}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import narwhals as nw
 
@@ -121,10 +121,10 @@ def with_price(
     moment = _time_of(dtypes, time, money)
     step = partial(_priced, money=money, time=moment, in_memory=intake.in_memory(frame))
     reads = dict.fromkeys([moment, *names])
-    priced = engines.replace(rows.lazy(), step, reads=list(reads), writes=money.columns)
+    priced = engines.replace(rows, step, reads=list(reads), writes=money.columns)
     beside = dict(zip(names, money.columns, strict=True))
     order = [each for name in dtypes for each in (name, beside.get(name)) if each is not None]
-    return intake.give(priced.select(order), frame)
+    return cast("AnyFrame", priced.select(order).to_native())
 
 
 def _time_of(dtypes: nw.Schema, time: str | None, money: Currency) -> str:

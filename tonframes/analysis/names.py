@@ -90,13 +90,15 @@ def with_names(
     """
     rows, found = _checked(frame, columns)
     book = intake.newest(_HELPER, address_book, ADDRESS_BOOK, ["domain", "user_friendly"])
-    intake.same_engine(_HELPER, rows.lazy(), book)
+    intake.same_engine(_HELPER, frame=frame, address_book=address_book)
     tokens = {} if metadata is None else _tokens(metadata)
     order = list(rows.collect_schema())
     for column in found:
         if column not in CODE_HASHES:
             tell_friendly(_HELPER, rows, column)
-        rows = engines.beside(rows, [column], _step(column, book, tokens), _added(column))
+        rows = engines.beside(
+            rows, _step(column, book, tokens), reads=[column], writes=_added(column)
+        )
         place = order.index(column) + 1
         order[place:place] = _added(column)
     native: AnyFrame = rows.select(order).to_native()
@@ -177,7 +179,7 @@ def _joined(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Fr
         _seen("domain").alias(name),
         _seen("user_friendly").alias(friendly),
     )
-    named = rows.join(entries, left_on=column, right_on=_KEY, how="left")
+    named = engines.left_join(rows, entries, left_on=column, right_on=_KEY)
     if not tokens:
         return named
     token = nw.col(column).replace_strict(tokens, default=None, return_dtype=nw.String)

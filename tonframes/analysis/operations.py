@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import narwhals as nw
 
@@ -116,19 +116,14 @@ def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFram
         reads = read_of(frame, _HELPER)
         rows = _without_operation(frame, MESSAGES, reads)
         rows = engines.replace(rows, to_messages, reads=reads, writes=[OPERATION])
-        return intake.give(rows, frame)
+        return cast("AnyFrame", rows.to_native())
     rows = _without_operation(frame, TRANSACTIONS, OF_TRANSACTIONS)
     incoming = _incoming(messages)
-    intake.same_engine(_HELPER, rows, incoming)
-    tell_unstarted(_HELPER, frame, rows, incoming)
-    found = engines.beside(
-        rows.collect() if intake.in_memory(frame) else rows,
-        OF_TRANSACTIONS,
-        partial(_joined, incoming=incoming),
-        [OPERATION],
-    )
-    native: AnyFrame = found.to_native()
-    return native
+    intake.same_engine(_HELPER, transactions=frame, messages=messages)
+    tell_unstarted(_HELPER, frame, rows.lazy(), incoming)
+    step = partial(_joined, incoming=incoming)
+    rows = engines.beside(rows, step, reads=OF_TRANSACTIONS, writes=[OPERATION])
+    return cast("AnyFrame", rows.to_native())
 
 
 def read_of(messages: object, helper: str) -> list[str]:
@@ -167,9 +162,11 @@ def _in_hex(opcode: nw.Expr) -> nw.Expr:
     return nw.concat_str(nw.lit("0x"), *digits)
 
 
-def _without_operation(frame: object, table: Table, reads: Sequence[str]) -> Frame:
+def _without_operation(
+    frame: object, table: Table, reads: Sequence[str]
+) -> nw.DataFrame[Any] | Frame:
     """Return a frame with all its columns, and check that none is called operation."""
-    rows = intake.take(frame, _HELPER, table, reads, also=None)
+    rows = intake.take_whole(frame, _HELPER, table, reads)
     if OPERATION in rows.collect_schema().names():
         raise ValueError(f"{_HELPER} would add the column {OPERATION!r}, which the frame has")
     return rows
@@ -185,5 +182,7 @@ def _incoming(messages: object) -> Frame:
 
 def _joined(rows: Frame, incoming: Frame) -> Frame:
     rows = engines.left_join(rows, incoming, left_on="hash", right_on="tx_hash")
-    reads = [*OF_TRANSACTIONS, OPERATION]
-    return engines.replace(rows, to_transactions, reads=reads, writes=[OPERATION])
+    return cast(
+        "Frame",
+        engines.replace(rows, to_transactions, reads=["descr", OPERATION], writes=[OPERATION]),
+    )

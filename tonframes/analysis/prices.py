@@ -72,8 +72,9 @@ def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) 
     {'skipped': 369, 'free': 363}
     """
     rows = intake.take(transactions, "price_of", TRANSACTIONS, (*GAS, "now"))
+    rows = intake.numbered(rows, transactions)
     tried = functools.partial(_tried, prices=checked_prices(prices))
-    return intake.give(engines.by_row(rows, tried), transactions)
+    return intake.give(engines.by_row(rows, tried), transactions, results.PRICE_OF.names())
 
 
 def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
@@ -90,7 +91,7 @@ def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
     for row, merit in zip(prices, merits, strict=True):
         this = (nw.col(merit) == best) & nw.col("reason").is_null()
         price = nw.when(this).then(nw.lit(row.name)).otherwise(price)
-    return rows.with_columns(price=price).select(results.PRICE_OF.names())
+    return rows.with_columns(price=price)
 
 
 def _merit(row: Prices) -> nw.Expr:

@@ -10,7 +10,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.doubts import tell_repeated
-from tonframes.analysis.expressions import as_float, one_if
+from tonframes.analysis.expressions import as_float, divided, one_if
 from tonframes.analysis.states import DAY, FREEZE, are_states, rates_of_states
 from tonframes.network.prices import STORAGE
 from tonframes.wire.schema import TRANSACTIONS
@@ -218,7 +218,7 @@ def _standing(rows: Frame) -> Frame:
 
 
 def _projected(rates: Frame) -> Frame:
-    collected, days = as_float(rates, "collected"), nw.col("seconds") / DAY
+    collected, days = as_float(rates, "collected"), divided(nw.col("seconds"), DAY)
     rates = rates.with_columns(
         intervals=nw.col("intervals").fill_null(0),
         rent_per_day=collected / days,

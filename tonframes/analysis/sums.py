@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from tonframes.analysis import engines
 from tonframes.analysis.currency import PRICE, UNPRICED, known
-from tonframes.analysis.expressions import one_if
+from tonframes.analysis.expressions import divided, one_if
 from tonframes.errors import shorten
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def add_up(
         Columns of integers whose sums may not fit. Their sums are returned as halves, for `whole`.
     unsure
         The amounts that may be null in all rows of a group. Their known values are counted, for
-        `null_if_unknown`.
+        `whole`.
     combine
         Amounts that are computed from the sums: name to the amounts to add and to subtract.
     rows_as
@@ -186,7 +186,7 @@ def _converted(groups: Frame, currency: Currency, rows_as: str) -> Frame:
 
 def _ton(name: str) -> nw.Expr:
     high, low = halves_of([name])
-    return nw.col(high) / 1 + nw.col(low) / _BILLION
+    return nw.col(high) / 1 + divided(nw.col(low), _BILLION)
 
 
 def counts_of(names: Iterable[str]) -> list[str]:
@@ -194,7 +194,7 @@ def counts_of(names: Iterable[str]) -> list[str]:
     return [f"{name}_known" for name in names]
 
 
-def null_if_unknown(groups: Frame, names: Sequence[str], currency: Currency | None = None) -> Frame:
+def _null_if_unknown(groups: Frame, names: Sequence[str], currency: Currency | None) -> Frame:
     """Replace sums, also those in a currency, by null in groups where no row has a known value."""
     priced = {} if currency is None else dict(zip(currency.amounts, currency.columns, strict=True))
     return groups.with_columns(
@@ -211,7 +211,7 @@ def with_share(frame: Frame, name: str) -> Frame:
         frame, lambda rows: rows.with_columns(share=nw.col(high) * float(_BILLION) + nw.col(low))
     )
     part = nw.col("share")
-    return frame.with_columns(share=nw.when(part.sum() != 0).then(part / part.sum()))
+    return frame.with_columns(share=nw.when(part.sum() != 0).then(divided(part, part.sum())))
 
 
 # ── halves and wholes ────────────────────────────────────────────────────────────────────────────
@@ -250,6 +250,7 @@ def whole(
     helper: str,
     keys: Sequence[str],
     wide: bool,
+    unsure: Sequence[str] = (),
     currency: Currency | None = None,
 ) -> Frame:
     """Join the halves of sums.
@@ -264,6 +265,8 @@ def whole(
         The function that the user called and the columns that identify a group, for error messages.
     wide
         Whether to return decimal128(38, 0), which holds any sum, or int64.
+    unsure
+        The amounts whose known values `add_up` has counted: null in groups without any.
     currency
         If it is passed, its amounts become null in groups with a row whose price is unknown.
 
@@ -278,12 +281,11 @@ def whole(
         message, when it is computed.
     """
     names, keys = list(names), [key for key in keys if key != ALL]
+    if unsure:
+        step = functools.partial(_null_if_unknown, names=unsure, currency=currency)
+        groups = engines.by_row(groups, step)
     if currency is not None:
         groups = known(groups, currency)
-    if groups.implementation.is_polars() and not wide:
-        return _whole_on_polars(groups, names, helper, keys)
-    if groups.implementation.is_duckdb() and not wide:
-        return _whole_on_duckdb(groups, names, helper, keys)
     step = functools.partial(_joined, names=names, helper=helper, keys=keys, wide=wide)
     return engines.by_row(groups, step)
 
@@ -291,10 +293,10 @@ def whole(
 def _joined(
     frame: Frame, names: Sequence[str], helper: str, keys: Sequence[str], *, wide: bool
 ) -> Frame:
-    if frame.implementation.is_pyarrow():
-        return engines.lazy(
-            _whole_on_arrow(frame.collect().to_native(), names, helper, keys, wide=wide)
-        )
+    if frame.implementation.is_polars() and not wide:
+        return _whole_on_polars(frame, names, helper, keys)
+    if frame.implementation.is_duckdb() and not wide:
+        return _whole_on_duckdb(frame, names, helper, keys)
     decimal = nw.Decimal(38, 0)
     billion = nw.lit(_BILLION).cast(decimal)
     for name in names:
@@ -305,29 +307,29 @@ def _joined(
 
 
 def _whole_on_arrow(
-    table: pa.Table, names: Sequence[str], helper: str, keys: Sequence[str], *, wide: bool
+    table: pa.Table, names: Sequence[str], helper: str, keys: Sequence[str]
 ) -> pa.Table:
     # Decimals of pyarrow get wider with each operation: 19 digits times 10 digits give 30.
     billion = pa.scalar(_BILLION, pa.decimal128(10, 0))
     for name in names:
         high, low = (table[half].cast(pa.decimal128(19, 0)) for half in halves_of([name]))
         amounts = pc.add(pc.multiply(high, billion), low).cast(pa.decimal128(38, 0))
-        for end in [] if wide else pc.min_max(amounts).as_py().values():
+        for end in pc.min_max(amounts).as_py().values():
             if end is not None and not _SMALLEST <= end <= _LARGEST:
                 row = table.slice(pc.index(amounts, end).as_py(), 1)
                 group = {key: row[key][0].as_py() for key in keys}
                 raise OverflowError(_says(helper, name, group) + str(end) + _WAY_OUT)
-        table = table.append_column(name, amounts if wide else amounts.cast(pa.int64()))
+        table = table.append_column(name, amounts.cast(pa.int64()))
     return table.drop_columns(halves_of(names))
 
 
 def _whole_on_polars(
     groups: Frame, names: Sequence[str], helper: str, keys: Sequence[str]
 ) -> Frame:
-    import polars as pl  # noqa: PLC0415 - installed if the frame is one of it
+    import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
 
     def work(frame: Any) -> Any:
-        table = _whole_on_arrow(frame.to_arrow(), names, helper, keys, wide=False)
+        table = _whole_on_arrow(frame.to_arrow(), names, helper, keys)
         return pl.DataFrame(table, schema_overrides=columns)
 
     native: Any = groups.to_native()

@@ -135,7 +135,7 @@ def trace_costs(
     rows = rows.filter(~nw.col("trace_id").is_null())
     ends = intake.take(messages, "trace_costs", MESSAGES, TRACE_MESSAGES)
     ends = ends.filter(~nw.col("trace_id").is_null())
-    intake.same_engine("trace_costs", rows, ends)
+    intake.same_engine("trace_costs", transactions=transactions, messages=messages)
     if doubted:
         tell_unmatched("trace_costs", _matched(rows, ends))
     starts = rows.filter(nw.col("hash") == nw.col("trace_id")).select(

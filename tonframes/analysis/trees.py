@@ -37,17 +37,12 @@ def depths(links: Frame) -> Frame:
     match links.implementation:
         case nw.Implementation.DUCKDB:
             return engines.lazy(native.query("edges", _RECURSION))
-        case nw.Implementation.POLARS:
-            return _on_polars(native)
-        case nw.Implementation.PYARROW:
-            shape = pa.schema([native.schema.field("trace_id"), *_COUNTS])
-            return engines.lazy(pa.Table.from_pandas(_on_pandas(native.to_pandas()), shape))
         case nw.Implementation.DASK:
             return engines.by_partition(native.shuffle(on="trace_id"), _on_pandas)
         case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
             columns = "trace_id string, depth bigint, linked bigint"
             return engines.lazy(native.repartition("trace_id").mapInArrow(_on_spark, columns))
-    return engines.lazy(_on_pandas(native))
+    return _on_polars(native)
 
 
 _COUNTS = [("depth", pa.int64()), ("linked", pa.int64())]
@@ -73,7 +68,7 @@ FROM numbered LEFT JOIN deepest USING (link) GROUP BY trace_id
 
 
 def _on_polars(links: Any) -> Frame:
-    import polars as pl  # noqa: PLC0415 - installed if the frame is one of it
+    import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
 
     def work(frame: Any) -> Any:
         once = frame.select("tx_hash").unique("tx_hash", keep="first", maintain_order=True)

@@ -53,6 +53,9 @@ The modules, from what users call down to bytes::
     unproven      views of ingested rows together with rows that are held
     written       folders that `Blocks.write` has written, read again
     ingested      the folder of ingested rows
+    bucket_store  whole spans and snapshots are put into a bucket
+    bucket_reader a store in a bucket, and what is not in it yet, are read as one
+    local_part    what the bucket does not hold yet
     store         accounts and histories are committed, damaged files leave
     ranges        ranges of masterchain seqnos are committed, merged, and put in order
     places        merged files take the places of the smaller ones
@@ -78,6 +81,8 @@ The modules, from what users call down to bytes::
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract
+from tonframes.store.bucket_reader import open_store
+from tonframes.store.bucket_store import AnyStore, BucketStore, store_at
 from tonframes.store.compaction import compact_store
 from tonframes.store.digest import digest, within
 from tonframes.store.histories import held_spans, read_history, transactions_in
@@ -85,6 +90,7 @@ from tonframes.store.history_views import held_transactions, read_transactions
 from tonframes.store.identity import NETWORKS
 from tonframes.store.ingest import ingest
 from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
+from tonframes.store.reader import Reader
 from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
@@ -96,9 +102,12 @@ __all__ = [
     "ENDS",
     "NETWORKS",
     "SPAN",
+    "AnyStore",
     "Bound",
+    "BucketStore",
     "HeldRows",
     "Period",
+    "Reader",
     "Span",
     "Spans",
     "Store",
@@ -114,11 +123,13 @@ __all__ = [
     "joined_spans",
     "new_rows",
     "open_blocks",
+    "open_store",
     "read_accounts",
     "read_blocks",
     "read_history",
     "read_transactions",
     "spans_of",
+    "store_at",
     "subtract",
     "transactions_in",
     "upgrade_store",

@@ -142,7 +142,7 @@ class Writer(Reader):
 
     def _changes(self) -> tuple[int, ...]:
         """Return when the folders with tables, and those of merges, were last changed."""
-        return tuple(self._changed(name) for name in (*FOLDERS, MERGING, NOTE))
+        return tuple(self.changed(name) for name in (*FOLDERS, MERGING, NOTE))
 
     def _folders(self) -> list[Path]:
         return [self.path / name for name in FOLDERS]
