@@ -197,12 +197,10 @@ class BucketPath:
         return self.filesystem.open_input_file(self.key)
 
     def exists(self) -> bool:
-        """Return whether there is such an object."""
-        try:
-            self.stat()
-        except FileNotFoundError:
-            return False
-        return True
+        """Return whether there is such an object, or a folder of this name that is not empty."""
+        with self.doing("look at"):
+            found = self.filesystem.get_file_info(self.key).type
+        return bool(found != fs.FileType.NotFound)
 
     def read_bytes(self) -> bytes:
         """Read a small object.
