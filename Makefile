@@ -10,6 +10,7 @@
 # make baseline  draw the pictures anew that plots are compared with; look at each of them
 # make test-slow, test-wheel, test-spark   what CI runs besides: more seeds and engines; a clean
 #                                          environment; Spark (400 MB, Java)
+# make test-s3   a store in a bucket, with the server of moto, which needs older packages than we do
 # make test-random   all tests with many new random examples; takes hours
 # make test-lowest, test-newest   the tests with the lowest and the newest versions allowed
 
@@ -35,7 +36,7 @@ VERSION_TESTS := --dist=worksteal --ignore=tests/client/test_size.py tonframes t
 	tests/wire tests/fetch/test_fetch.py \
 	tests/test_addresses.py tests/test_cli.py tests/test_excel.py tests/test_export.py tests/test_frames.py
 
-.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-lowest test-newest check format bench bench-scale sample baseline columns store-version soak test-random clean
+.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-s3 test-lowest test-newest check format bench bench-scale sample baseline columns store-version soak test-random clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -57,13 +58,16 @@ test: .venv/.dev
 
 test-slow: .venv/.dev
 	HYPOTHESIS_PROFILE=slow $(BIN)/python -m pytest --numprocesses=$(WORKERS) --dist=worksteal \
-		-m '(slow or hypothesis) and not spark and not wheel' tests
+		-m '(slow or hypothesis) and not s3 and not spark and not wheel' tests
 
 test-wheel: .venv/.dev
 	$(BIN)/python -m pytest -m wheel tests
 
 test-spark: .venv/.spark
 	$(BIN)/python -m pytest -m spark tests
+
+test-s3: .venv/.dev .venv-s3/.server
+	$(BIN)/python -m pytest -m s3 tests
 
 test-lowest: .venv-lowest/.test
 	HYPOTHESIS_PROFILE=versions .venv-lowest/bin/python -m pytest --numprocesses=auto $(VERSION_TESTS)
@@ -86,6 +90,7 @@ bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_addresses.py
 	$(BIN)/python tests/benchmarks/bench_fetch.py
 	$(BIN)/python tests/benchmarks/bench_analysis.py
+	$(BIN)/python tests/benchmarks/bench_engines.py
 	$(BIN)/python tests/benchmarks/bench_store.py
 	$(BIN)/python tests/benchmarks/bench_files.py
 
@@ -101,7 +106,7 @@ soak: .venv/.dev
 
 test-random: .venv/.dev
 	SOAK_SEEDS=200 HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest --numprocesses=auto --timeout=3600 \
-		-m 'not spark and not wheel'
+		-m 'not s3 and not spark and not wheel'
 
 sample: .venv/.base
 	rm -rf data/sample data/histories
@@ -119,7 +124,7 @@ store-version: .venv/.dev
 	$(BIN)/python tests/store_versions.py
 
 clean:
-	rm -rf .venv .venv-lowest .venv-newest build dist docs/reference/api .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv .venv-lowest .venv-newest .venv-s3 build dist docs/reference/api .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 
 .venv/.python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -146,6 +151,12 @@ clean:
 
 .venv/.spark: .venv/.dev
 	$(BIN)/python -m pip install --quiet --editable '.[spark]'
+	touch $@
+
+.venv-s3/.server: PIP_CONSTRAINT := constraints-s3.txt
+.venv-s3/.server: constraints-s3.txt
+	$(PYTHON) -m venv --clear .venv-s3
+	.venv-s3/bin/python -m pip install --quiet 'moto[s3]' flask flask-cors
 	touch $@
 
 .venv-lowest/.test: PIP_CONSTRAINT := constraints-lowest.txt

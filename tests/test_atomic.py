@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tonframes as tf
-from tonframes.atomic import replacing, replacing_all
+from tonframes.atomic import exchange, replacing, replacing_all
 
 PACKAGE = Path(tf.__file__).parent
 #: Calls that write a file, unless `open` is told to read.
@@ -21,6 +21,9 @@ ALLOWED = {
     ("sealed.py", "ParquetWriter"),
     ("sealed.py", "write_table"),
     ("sealed.py", "OSFile"),
+    ("sealed.py", "open"),  # the seals of a file that has no name yet
+    ("store/sorting.py", "OSFile"),  # parts of a file, which are sorted and removed
+    ("store/sorting.py", "write_table"),
     ("export.py", "write_csv"),
     ("demo.py", "savefig"),
     ("plots/figure.py", "savefig"),  # into memory
@@ -77,3 +80,15 @@ def test_an_error_names_the_file(tmp_path):
     with pytest.raises(OSError, match="No space left") as caught, replacing(tmp_path / "rows.csv"):
         raise OSError(28, "No space left on device")
     assert caught.value.filename == str(tmp_path / "rows.csv")
+
+
+def test_folders_exchange_their_names_or_stay(tmp_path):
+    one, other = tmp_path / "one", tmp_path / "other"
+    one.mkdir()
+    other.mkdir()
+    (one / "file").touch()
+    changed = exchange(one, other)
+    assert (other / "file").exists() == changed
+    assert (one / "file").exists() != changed
+    assert not exchange(one, tmp_path / "none")
+    assert one.is_dir()

@@ -8,14 +8,16 @@ from pathlib import Path
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from benchmarks.scale.chain import Chain
+from benchmarks.scale.chain import SEQNO, Chain
 from benchmarks.scale.limits import in_a_process
+from benchmarks.scale.measures import ENGINES, HELPERS, by_hand, helper
 from benchmarks.scale.rows import tables_of
 from benchmarks.scale.templates import templates
-from benchmarks.scale.writing import NETWORK, SERVICE, write_span
+from benchmarks.scale.writing import NETWORK, SERVICE, _write_spans, _write_wide, write_span
 
 import tonframes as tf
-from tonframes.store import SPAN, Store
+from tonframes.seqnos import SPAN, WIDTHS
+from tonframes.store import Store
 
 
 @pytest.fixture(scope="module")
@@ -99,16 +101,17 @@ def test_templates_are_whole_traces():
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_benchmark_measures_everything_on_small_stores(tmp_path):
+def test_the_benchmark_measures_small_stores(tmp_path):
     program = Path(__file__).parent / "benchmarks" / "bench_scale.py"
     results, table = tmp_path / "scale.json", tmp_path / "scale.md"
     command = [sys.executable, program, "0.02", "0.06", "--store", tmp_path / "store"]
-    command += ["--json", results, "--table", table]
+    command += ["--narrow", "0.02", "--json", results, "--table", table, "--engines", "duckdb"]
+    command += ["--helpers", "fee_summary", "gas_outliers"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     small, large = json.loads(results.read_text())["sizes"]
     for size in (small, large):
-        measures = [size["build"], size["compaction"]]
+        measures = list(size["steps"].values())
         for each in (*size["questions"].values(), *size["helpers"].values()):
             measures += each.values()
             rows = {side: taken["rows"] for side, taken in each.items()}
@@ -119,6 +122,21 @@ def test_the_benchmark_measures_everything_on_small_stores(tmp_path):
     assert "| fee_summary | duckdb |" in table.read_text()
 
 
+@pytest.mark.slow
+def test_wide_files_are_those_that_compaction_makes(tmp_path):
+    chain = Chain()
+    rows, seqnos = chain.go_on(WIDTHS[1]), range(SEQNO, SEQNO + WIDTHS[1])
+    for write in (_write_spans, _write_wide):
+        Store(tmp_path / write.__name__).claim(NETWORK, SERVICE)
+        write(tmp_path / write.__name__, rows, seqnos)
+    assert tf.compact_store(tmp_path / "_write_spans", grace="0s") == [seqnos]
+    for table in ("transactions", "messages", "blocks"):
+        [compacted] = (tmp_path / "_write_spans" / table).iterdir()
+        [made] = (tmp_path / "_write_wide" / table).iterdir()
+        assert made.name == compacted.name
+        assert made.read_bytes() == compacted.read_bytes()
+
+
 def test_a_measure_that_takes_too_much_is_stopped():
     long = [sys.executable, "-c", "import time; time.sleep(60)"]
     assert in_a_process(long, megabytes=1000, seconds=0.5).failed == "time"
@@ -126,3 +144,15 @@ def test_a_measure_that_takes_too_much_is_stopped():
     assert in_a_process(large, megabytes=100, seconds=60).failed == "memory"
     wrong = [sys.executable, "-c", "raise ValueError('no store')"]
     assert in_a_process(wrong, megabytes=1000, seconds=60).failed == "ValueError: no store"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HELPERS)
+def test_helpers_have_as_many_rows_as_queries_written_by_hand(store, name):
+    counts = {engine: helper(engine, "ours", name, store) for engine in ENGINES}
+    counts |= {
+        f"{engine} by hand": helper(engine, "by hand", name, store)
+        for engine in ENGINES
+        if name in by_hand(engine)
+    }
+    assert len(set(counts.values())) == 1, counts

@@ -8,7 +8,19 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tonframes.seqnos import SPAN, aligned, checked, joined, meeting, ranges, spell, subtract
+from tonframes.seqnos import (
+    SPAN,
+    WIDTHS,
+    aligned,
+    checked,
+    fits,
+    joined,
+    meeting,
+    ranges,
+    span_of,
+    spell,
+    subtract,
+)
 
 one = st.builds(
     lambda start, length: range(start, start + length), st.integers(0, 300), st.integers(0, 40)
@@ -74,3 +86,13 @@ def test_aligned_cuts_at_the_grid_and_loses_nothing(start, length):
 def test_spelled_as_python_slices():
     assert spell(()) == ""
     assert spell([range(5), range(7, 8)]) == "0:5, 7"
+
+
+@given(st.integers(1, 2**31 - 1), st.sampled_from(WIDTHS))
+def test_a_file_has_a_whole_span_or_a_part_of_the_narrowest(seqno, width):
+    span = span_of(seqno, width)
+    assert seqno in span
+    assert fits(span)
+    assert all(map(fits, aligned(span)))
+    assert not fits(range(span.start, span.stop + 1))
+    assert fits(span[1:]) == (width == SPAN)

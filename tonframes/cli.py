@@ -185,7 +185,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     ingest.add_argument(
         "--store",
-        type=_path,
+        type=_place,
         default=os.environ.get("TONFRAMES_STORE"),
         required="TONFRAMES_STORE" not in os.environ,
         metavar="DIR",
@@ -205,7 +205,7 @@ def _parser() -> argparse.ArgumentParser:
 
     text = "Run an index service on this computer that answers from a store, until Ctrl-C."
     service = commands.add_parser("serve", help=text, description=text)
-    service.add_argument("store", type=_path, metavar="DIR", help="the store; it is only read")
+    service.add_argument("store", type=_place, metavar="STORE", help="the store; it is only read")
     service.add_argument(
         "--host", default="127.0.0.1", help="address to listen on (default: %(default)s)"
     )
@@ -274,7 +274,7 @@ def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser])
 def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     text = "Rewrite the files of a store that an older version of tonframes has written."
     upgrade = commands.add_parser("upgrade", help=text, description=text)
-    upgrade.add_argument("store", type=_path, metavar="DIR", help="a store")
+    upgrade.add_argument("store", type=_place, metavar="DIR", help="a store")
     upgrade.set_defaults(run=_upgrade)
 
     text = (
@@ -301,17 +301,18 @@ def _add_upkeep(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
     text = "Verify all bytes of a store, and list the files that are damaged. Nothing is changed."
     verify = commands.add_parser("verify", help=text, description=text)
-    verify.add_argument("store", type=_path, metavar="DIR", help="a store")
+    verify.add_argument("store", type=_place, metavar="STORE", help="a store")
     verify.set_defaults(run=_verify)
 
 
 def _add_service(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--store",
-        type=_path,
+        type=_place,
         default=argparse.SUPPRESS,
-        metavar="DIR",
-        help="the store (default: TONFRAMES_STORE, or one per service in your cache directory)",
+        metavar="STORE",
+        help="the store, a folder or s3://BUCKET/PATH or gs://BUCKET/PATH (default: "
+        "TONFRAMES_STORE, or one per service in your cache directory)",
     )
     parser.add_argument("--url", help="the service (default: TONFRAMES_URL, or TON Center)")
     parser.add_argument(
@@ -334,6 +335,13 @@ def _path(text: str) -> Path:
             "the path is empty: name a file or folder, or leave it out"
         )
     return Path(text)
+
+
+def _place(text: str) -> Path | str:
+    """Return the path or the URL of a store."""
+    from tonframes.bucket import is_url
+
+    return text if is_url(text) else _path(text)
 
 
 def _port(text: str) -> int:

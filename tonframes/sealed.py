@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tonframes.bucket import BucketPath
 from tonframes.regular import irregular
 
 if TYPE_CHECKING:
@@ -69,7 +70,9 @@ class Opened:
 
     def parquet(self) -> pq.ParquetFile:
         """Return the file for reading; the pages that are read are verified."""
-        return pq.ParquetFile(self.source, page_checksum_verification=True)
+        # Of an object, all that is needed is asked for in a few requests.
+        far = not isinstance(self.source, pa.OSFile)
+        return pq.ParquetFile(self.source, page_checksum_verification=True, pre_buffer=far)
 
 
 def content(
@@ -173,9 +176,7 @@ def opened(file: Path, *, whole: bool = False) -> Iterator[Opened]:
     SealError
         They are not those that were written.
     """
-    if what := irregular(file):
-        raise SealError(f"is {what}, not a file")
-    with pa.OSFile(str(file)) as source:
+    with _source(file) as source:
         footer = _footer_of(source)
         seal, footer_seal = _last(footer, _SEAL), _last(footer, _FOOTER_SEAL)
         blank = bytearray(footer)
@@ -190,6 +191,14 @@ def opened(file: Path, *, whole: bool = False) -> Iterator[Opened]:
             if blake2b(blank, digest_size=32).hexdigest().encode() != footer_seal:
                 raise SealError("does not have the footer that it was written with")
         yield Opened(source, _about(footer), sealed=bool(seal))
+
+
+def _source(file: Path | BucketPath) -> pa.NativeFile:
+    if isinstance(file, BucketPath):
+        return file.open()
+    if what := irregular(file):
+        raise SealError(f"is {what}, not a file")
+    return pa.OSFile(str(file))
 
 
 def _footer_of(source: pa.NativeFile) -> bytes:

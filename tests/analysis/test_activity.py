@@ -8,8 +8,10 @@ from datetime import UTC, datetime
 import pandas as pd
 import pyarrow as pa
 import pytest
+from calls import calls
 from chains import frames
 from pandas.testing import assert_frame_equal
+from parity import MOST_ENGINES, collected, frame_of
 
 from tonframes.analysis.activity import ACTIVITY, ACTIVITY_MESSAGES, FLOWS, activity, flows
 from tonframes.network.opcodes import opcode_name
@@ -265,3 +267,17 @@ def test_wrong_frames_are_refused(made):
         flows(messages.astype({"value": float}))
     with pytest.raises(TypeError, match="frames of one engine"):
         activity(transactions, pa.Table.from_pandas(messages))
+
+
+@pytest.mark.parametrize("library", MOST_ENGINES[1:])
+def test_gas_of_missing_phases_is_unknown(library, tmp_path):
+    table = calls(
+        [None, None, None, 62],
+        account=["missing", "skipped", "both", "both"],
+        compute_skipped=[None, True, None, False],
+        total_fees=[0] * 4,
+    )
+    frame = frame_of(library, table, tmp_path)
+    found = collected(library, activity(frame, by="account"))
+    gas_used = dict(zip(found["account"].to_pylist(), found["gas_used"].to_pylist(), strict=True))
+    assert gas_used == {"missing": None, "skipped": 0, "both": 62}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -238,3 +239,17 @@ def test_the_black_hole_burns_what_it_receives(chain):
     row["account"] = "-1:" + "F" * 64
     row["account_state_balance_after"] = row.account_state_balance_after - value.item()
     assert verdicts(check_balances(row, messages)) == {"ok": 1}
+
+
+def test_messages_that_are_the_same_are_read_once(chain, monkeypatch):
+    transactions, messages = chain
+    body = messages.query("direction == 'in' and source.isna()").body.iloc[0]
+    read = Counter()
+
+    def import_fees(body, _, **__):
+        read[body] += 1
+        return frozenset()
+
+    monkeypatch.setattr("tonframes.analysis.audit.import_fees", import_fees)
+    check_fees(transactions, messages.assign(body=body, init_state_body=None))
+    assert read == {body: 2}  # at the prices of the basechain and of the masterchain

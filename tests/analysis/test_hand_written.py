@@ -20,3 +20,19 @@ def test_a_query_written_by_hand_returns_the_rows_of_the_helper(helper, tmp_path
     expected = collected("duckdb", HELPERS[helper](transactions, messages))
     assert_same(expected.select(by_hand.column_names), by_hand)
     assert expected.num_rows
+
+
+def plan(helper, folder):
+    frames = (frame_of("duckdb", table, folder) for table in sample_tables())
+    return HELPERS[helper](*frames).explain()
+
+
+def test_medians_follow_from_counts_and_not_from_rows(tmp_path):
+    pytest.importorskip("duckdb")
+    assert "groups:" in plan("gas_outliers", tmp_path).lower()
+
+
+def test_chains_of_transactions_are_followed_by_numbers(tmp_path):
+    pytest.importorskip("duckdb")
+    found = plan("trace_costs", tmp_path)
+    assert "previous = link" in found or "link = previous" in found

@@ -31,6 +31,14 @@ def state(**more):
     return pd.DataFrame([row | more]).astype({"balance": "Int64"})
 
 
+@pytest.mark.parametrize("second", ["2026-06-01", 1_780_000_000, pd.Timestamp("2026-06-01")])
+def test_moments_of_several_types_are_one_clear_error(second):
+    states = pd.concat([state(), state(address="0:" + "B" * 64)], ignore_index=True)
+    states["fetched_at"] = pd.Series([states.fetched_at[0], second], dtype=object)
+    with pytest.raises(TypeError, match="storage_rates needs moments in the column 'fetched_at'"):
+        tf.storage_rates(states)
+
+
 def test_a_wallet_has_the_size_that_the_network_counts():
     # 1315 bits and 3 cells: what explorers show for a wallet v3 with a balance of 4 bytes.
     found = tf.storage_rates(state()).iloc[0]

@@ -1,4 +1,4 @@
-"""What the helpers take on DuckDB and polars, on files, beside queries written by hand.
+"""What the helpers take on DuckDB and polars, on files; on DuckDB beside queries written by hand.
 
 Each figure is of a process of its own, with two threads and, on DuckDB, a limit of memory. Time is
 that of the processor, in both sides of a ratio, since other work on the machine changes it least;
@@ -28,7 +28,6 @@ from benchmarks.hand_written import CODE, QUERIES
 
 TABLES = ("transactions", "messages")
 THREADS, LIMIT = 2, "2GB"
-SECOND = 1_780_000_000
 
 #: What is measured, by a name: transactions and messages in, a frame out.
 HELPERS = {
@@ -109,19 +108,19 @@ def on_duckdb(side: str, helper: str, folder: Path, scratch: str) -> None:
             pass
 
 
-def on_polars(side: str, helper: str, folder: Path, scratch: str) -> None:
+def on_polars(_: str, helper: str, folder: Path, scratch: str) -> None:
     """Compute a result with the streaming engine, into a file."""
     os.environ["POLARS_MAX_THREADS"] = str(THREADS)
     import polars as pl
-    from benchmarks.on_polars import QUERIES as ON_POLARS
 
-    calls = HELPERS if side == "helper" else ON_POLARS
     frames = (pl.scan_parquet(folder / f"{table}.parquet") for table in TABLES)
-    result = calls[helper](*frames)
+    result = HELPERS[helper](*frames)
     result.sink_parquet(f"{scratch}/result.parquet", compression="uncompressed")
 
 
 ENGINES = {"duckdb": on_duckdb, "polars": on_polars}
+#: What is measured on each engine.
+SIDES = {"duckdb": ("helper", "by hand"), "polars": ("helper",)}
 
 
 def measure(engine: str, side: str, helper: str, folder: Path) -> None:
@@ -147,26 +146,24 @@ def main(millions: float, helpers: list[str]) -> None:
         if not (folder / "messages.parquet").exists():
             folder.mkdir(parents=True, exist_ok=True)
             write(int(millions * 1_000_000), folder)
-        print(
-            f"{'':<17}{'':<8}{'CPU s':>8}{'by hand':>9}{'ratio':>7}{'s':>8}{'MB':>7}{'by hand':>9}"
-        )
+        print(f"{'CPU s':>42}{'s':>9}{'MiB':>9}")
         for helper in helpers or HELPERS:
-            for engine in ENGINES:
-                runs: dict[str, list[list[float]]] = {"helper": [], "hand": []}
+            for engine, sides in SIDES.items():
+                runs: dict[str, list[list[float]]] = {side: [] for side in sides}
                 for _ in range(3):
                     for side, found in runs.items():
                         if taken := in_a_process(engine, side, helper, folder):
                             found.append(taken)
-                ours, theirs = (
-                    [statistics.median(column) for column in zip(*found, strict=True)]
-                    or [float("nan")] * 3
-                    for found in runs.values()
-                )
-                print(
-                    f"{helper:<17}{engine:<8}{ours[0]:8.2f}{theirs[0]:9.2f}"
-                    f"{ours[0] / theirs[0]:7.2f}{ours[1]:8.2f}{ours[2]:7.0f}{theirs[2]:9.0f}",
-                    flush=True,
-                )
+                for side, found in runs.items():
+                    print(f"{helper:<17}{engine:<8}{side:<8}{shown(found)}", flush=True)
+
+
+def shown(runs: list[list[float]]) -> str:
+    """Return the medians of runs: seconds of the processor, seconds, MiB."""
+    if not runs:
+        return " failed"
+    used, taken, memory = (statistics.median(column) for column in zip(*runs, strict=True))
+    return f"{used:9.2f}{taken:9.2f}{memory:9.0f}"
 
 
 if __name__ == "__main__":

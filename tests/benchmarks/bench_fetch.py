@@ -54,7 +54,7 @@ ROUNDS = 7
 #: Limits of the rate, and the rows of a page that make a fetch last some time.
 RATES = {10: 250, 25: 100, 100: 25}
 #: Masterchain blocks that show what more cores do, the numbers of processes, and the rounds.
-LONG, PROCESSES, TURNS = (300, 250), (1, 2, 4), 3
+LONG, PROCESSES, TURNS = (1000, 100), (1, 2, 4), 3
 #: How many masterchain blocks are fetched to see what memory they take; 100 fill a file.
 LENGTHS = (10, 100, 1000)
 

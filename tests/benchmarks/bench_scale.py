@@ -25,11 +25,21 @@ import pyarrow.parquet as pq
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.scale.limits import Clock, Taken, in_a_process
-from benchmarks.scale.measures import ENGINES, HELPERS, QUESTIONS, Asked, asked, helper, question
+from benchmarks.scale.measures import (
+    ENGINES,
+    HELPERS,
+    QUESTIONS,
+    Asked,
+    asked,
+    by_hand,
+    helper,
+    question,
+)
 from benchmarks.scale.report import as_markdown
 from benchmarks.scale.writing import extend
 
 import tonframes as tf
+from tonframes.seqnos import SPAN
 
 SIDES = ("ours", "by hand")
 #: About how many a transaction takes on the disk before compaction, with its messages and blocks.
@@ -43,7 +53,7 @@ def one(task: list[str]) -> None:
     with Clock() as clock:
         match what:
             case "build":
-                clock.rows = extend(path, float(rest[0]))
+                clock.rows = extend(path, float(rest[0]), wide=rest[1] == "wide")
             case "compact":
                 tf.compact_store(path, grace="0s")
             case "helper":
@@ -61,7 +71,9 @@ def measure(options: argparse.Namespace, *task: str) -> Taken:
     if what in ("build", "compact"):
         limits["seconds"] = options.seconds * 10
     taken = in_a_process(command, **limits)
-    said = taken.failed or f"{taken.seconds:8.2f} s {taken.peak:6} MB {taken.rows:12,} rows"
+    said = taken.failed or (
+        f"{taken.seconds:8.2f} s {taken.cpu:8.2f} s CPU {taken.peak:6} MB {taken.rows:12,} rows"
+    )
     print(f"  {' '.join(rest[:3]) or what:<48} {said}", flush=True)
     return taken
 
@@ -73,7 +85,8 @@ def best(runs: list[Taken]) -> Taken:
 
 def measured(options: argparse.Namespace, what: str, *names: str, rest: tuple[str, ...] = ()):
     """Measure both sides in turn."""
-    runs: dict[str, list[Taken]] = {side: [] for side in SIDES}
+    sides = SIDES if what == "question" or names[1] in by_hand(names[0]) else SIDES[:1]
+    runs: dict[str, list[Taken]] = {side: [] for side in sides}
     for _ in range(options.rounds):
         for side, found in runs.items():
             if not found or not found[-1].failed:
@@ -81,17 +94,23 @@ def measured(options: argparse.Namespace, what: str, *names: str, rest: tuple[st
     return {side: asdict(best(found)) for side, found in runs.items()}
 
 
-def sizes(store: Path) -> dict[str, dict[str, int]]:
-    """Return files, bytes and rows of each table, by its name."""
+def sizes(store: Path, *, narrow: bool = False) -> dict[str, dict[str, int]]:
+    """Return files, bytes and rows of each table, by its name; those of narrow files if asked."""
     found = {}
     for table in ("transactions", "messages", "blocks"):
         files = sorted((store / table).glob("*.parquet"))
+        files = [file for file in files if not narrow or _width(file) <= SPAN]
         found[table] = {
             "files": len(files),
             "bytes": sum(file.stat().st_size for file in files),
             "rows": sum(pq.read_metadata(file).num_rows for file in files),
         }
     return found
+
+
+def _width(file: Path) -> int:
+    start, stop = map(int, file.stem.split("-"))
+    return stop - start
 
 
 def part_of(store: Path) -> Asked:
@@ -110,14 +129,21 @@ def size_of(options: argparse.Namespace, millions: float) -> dict[str, object]:
     """Make the store so large, and measure everything."""
     store = options.store
     print(f"{millions:g} million transactions", flush=True)
-    held = sizes(store)["transactions"]["rows"]
-    build = measure(options, "build", str(millions))
-    before = sizes(store)
-    compaction = measure(options, "compact")
+    steps = {}
+    # A part is written as fetches write it, to be compacted, and the rest as compaction writes it.
+    for step, wanted in {"narrow": min(millions, options.narrow), "wide": millions}.items():
+        held = sizes(store)["transactions"]["rows"]
+        if held < wanted * 1_000_000:
+            taken = measure(options, "build", str(wanted), step)
+            steps[step] = asdict(taken) | {"added": taken.rows - held}
+    before = sizes(store, narrow=True)
+    if before["transactions"]["files"]:
+        taken = measure(options, "compact")
+        steps["compaction"] = asdict(taken) | {"added": before["transactions"]["rows"]}
     after = sizes(store)
     rest = (json.dumps(asdict(part_of(store))),)
     questions = {}
-    for engine, name in [("read_blocks", "100 seqnos"), *product(ENGINES, QUESTIONS)]:
+    for engine, name in [("read_blocks", "100 seqnos"), *product(options.engines, QUESTIONS)]:
         key = f"{name}, {engine}"
         questions[key] = measured(options, "question", engine, name, rest=rest)
     helpers = {
@@ -127,9 +153,7 @@ def size_of(options: argparse.Namespace, millions: float) -> dict[str, object]:
     }
     return {
         "millions": millions,
-        "added": after["transactions"]["rows"] - held,
-        "build": asdict(build),
-        "compaction": asdict(compaction),
+        "steps": steps,
         "before": before,
         "after": after,
         "questions": questions,
@@ -153,6 +177,7 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--table", type=Path, help="write the results as Markdown")
     parser.add_argument("--memory", type=int, default=4000, help="MB of a process")
     parser.add_argument("--seconds", type=float, default=300.0, help="of a measure")
+    parser.add_argument("--narrow", type=float, default=1.0, help="million written as by a fetch")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--helpers", nargs="*", default=list(HELPERS), choices=list(HELPERS))
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)

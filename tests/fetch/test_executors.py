@@ -11,12 +11,13 @@ import subprocess
 import sys
 import time
 from bisect import bisect_left
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
+from fault_server import answer
 from interrupts import interrupt
 from window_service import Chain, Troubles, WindowService, apart
 
@@ -290,6 +291,48 @@ def test_an_error_without_a_store_has_what_came(service):
         fetch(service.url, None, 2, range(SEQNOS.start, FIRST + 400), deadline=2.0)
     assert caught.value.partial.seqnos
     assert caught.value.missing[-1].stop == FIRST + 400
+
+
+class Pending(Executor):
+    """Does not tell that a task has begun, so that it can be cancelled later, as Dask's does."""
+
+    def __init__(self) -> None:
+        self.begun = 0
+        self.threads = ThreadPoolExecutor(2)
+
+    def submit(self, call, /, *arguments):
+        self.begun += 1
+        given: Future = Future()
+
+        def done(future):
+            if not given.cancelled():
+                given.set_result(future.result())
+
+        self.threads.submit(call, *arguments).add_done_callback(done)
+        return given
+
+
+def test_after_an_error_what_is_under_way_ends_and_no_more_begins(tmp_path):
+    with WindowService(chain()) as service:
+        usual = service.otherwise
+
+        def reply(handler) -> None:
+            if "seqno=90000149" in handler.path:  # before the first span
+                answer(b'{"error":"bad seqno"}', 422)(handler)
+                return
+            if "seqno=90000199" in handler.path:  # before the second
+                time.sleep(0.5)
+            usual(handler)
+
+        service.otherwise = reply
+        executor = Pending()
+        with executor.threads, pytest.raises(tf.RequestError, match="bad seqno") as caught:
+            fetch(service.url, tmp_path, executor)
+        after = service.requests
+        time.sleep(0.5)
+        assert service.requests == after
+    assert executor.begun == 2
+    assert Store(tmp_path).held() == caught.value.partial.seqnos == (range(90_000_200, 90_000_300),)
 
 
 @pytest.mark.slow

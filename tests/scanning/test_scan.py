@@ -216,7 +216,7 @@ def test_ten_thousand_files_open_in_a_second(copied):
             (copied / name / f"{start:011d}-{start + 100:011d}.parquet").write_bytes(b"rubbish")
     started = time.process_time()
     found = tf.scan(copied, "messages", seqnos="90000310:90000400")
-    assert time.process_time() - started < 1.5  # mostly 0.5
+    assert time.process_time() - started < 1
     assert found.count_rows()
 
 

@@ -98,6 +98,7 @@ def test_a_whole_span_becomes_one_file(store):
     assert tf.compact_store(store.path) == []
 
 
+@pytest.mark.slow
 def test_the_digest_is_that_of_the_rows(store, monkeypatch):
     monkeypatch.setattr(compaction, "GROUP", 100)
     tf.compact_store(store.path, grace="0s")
@@ -128,6 +129,7 @@ def test_only_the_row_groups_of_the_seqnos_are_read(store, monkeypatch):
     )
 
 
+@pytest.mark.slow
 def test_the_same_rows_become_the_same_bytes(store, tmp_path):
     parts = [range(start, start + 50) for start in WHOLE[::50]]
     other = made(tmp_path / "other", *parts)
@@ -172,6 +174,7 @@ def test_the_first_span_begins_with_the_first_seqno(tmp_path):
     assert store.held() == (first,)
 
 
+@pytest.mark.slow
 def test_files_with_and_without_blocks_stay_apart(tmp_path):
     store = made(tmp_path / "store", WHOLE[:500])
     rest = {name: rows for name, rows in tables().items() if name != "blocks"}
@@ -204,6 +207,7 @@ def test_the_command(store, capsys):
     assert copies(store) == [WIDE]
 
 
+@pytest.mark.slow
 def test_an_upgrade_keeps_the_row_groups(store, monkeypatch):
     monkeypatch.setattr(compaction, "GROUP", 100)
     tf.compact_store(store.path, grace="0s")
@@ -376,6 +380,21 @@ def test_systems_without_exchange_or_links(store, monkeypatch, lacking):
     assert not (store.path / "merging").exists()
 
 
+def test_a_store_that_stays_open_puts_them_in_place(store, monkeypatch):
+    """As `follow` keeps one open for days, and looks at nothing that nobody has changed."""
+    tf.compact_store(store.path)
+    writer = Store(store.path)
+    runs = [range(start, start + 50) for start in range(HELD.start + 1200, HELD.start + 1400, 50)]
+    writer.write_blocks(tables(), runs[:2], proof="chain")
+    assert store.verify([HELD]) == ()  # which notes what is good
+    assert WIDE not in names(store)
+    monkeypatch.setattr(damage, "time", Later(3601))
+    writer.write_blocks(tables(), runs[2:3], proof="chain")
+    writer.write_blocks(tables(), runs[3:], proof="chain")
+    assert names(store)[0] == WIDE
+    assert not (store.path / "merging").exists()
+
+
 def test_files_of_other_programs_stay(store):
     for name in (".note", "notes.txt"):
         (store.path / "transactions" / name).write_text("mine")
@@ -447,6 +466,7 @@ def test_a_compacted_file_that_is_damaged_later_is_fetched_again(store, monkeypa
     assert tf.verify_store(store.path) == {}
 
 
+@pytest.mark.slow
 def test_a_copy_of_the_smaller_files_over_the_compacted_ones_is_read_once(store, written):
     tf.compact_store(store.path, grace="0s")
     shutil.copytree(written, store.path, dirs_exist_ok=True)
@@ -513,6 +533,7 @@ def test_a_damaged_copy_by_account_is_set_aside_and_written_again(store):
     assert (store.path / "by_account" / WIDE).read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_copy_by_account_goes_when_its_span_becomes_a_part_of_another(tmp_path, monkeypatch):
     store = made(tmp_path / "store", WHOLE)
     monkeypatch.setattr(compaction, "WIDTHS", (100, 500))
@@ -562,12 +583,12 @@ def processes():
     return context
 
 
-#: In the middle of committing a compacted file, and of putting one in its place.
-MOMENTS = [(66, "1h"), (120, "0s")]
+#: While a compacted file is committed, while one takes its place, and at the end.
+MOMENTS = [(66, "1h"), (120, "0s"), (161, "0s")]
 MORE = [*((n, "1h") for n in range(30, 80, 6)), *((n, "0s") for n in range(2, 172, 5))]
 
 
-@pytest.mark.parametrize("when", [*MOMENTS, *slow(*MORE)])
+@pytest.mark.parametrize("when", [MOMENTS[1], *slow(MOMENTS[0], *MOMENTS[2:], *MORE)])
 def test_a_process_that_is_killed_loses_and_doubles_nothing(store, processes, when):
     moment, grace = when
     child = processes.Process(target=_compact_until, args=(store.path, moment, grace))
@@ -604,6 +625,7 @@ def test_two_compactions_and_a_fetch_at_once(tmp_path, processes):
     assert is_whole(store)
 
 
+@pytest.mark.slow
 def test_files_that_change_meanwhile_stay(store, monkeypatch):
     """A part was set aside by another process, after it was read."""
     part = range(FIRST + 300, FIRST + 400)

@@ -1,6 +1,6 @@
 """Nothing grows with the files that are not asked for.
 
-The stores here have thousands of files that are empty: whoever opens one of them fails.
+The stores here have hundreds of files that are empty: whoever opens one of them fails.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from interrupts import interrupt
 
 import tonframes as tf
 from tonframes import sealed
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-FIRST, MANY = 90_000_000, 2_000
+FIRST, MANY = 90_000_000, 500
 LAST = FIRST + SPAN * (MANY + 1)
 
 
@@ -55,7 +56,7 @@ def small(tmp_path: Path) -> Store:
 
 @pytest.fixture
 def large(small: Store) -> Store:
-    """Put thousands of empty files between them."""
+    """Put hundreds of empty files between them."""
     for part in range(FIRST + SPAN, LAST, SPAN):
         for name in ("transactions", "messages", "blocks"):
             (small.path / name / range_name(range(part, part + SPAN))).touch()
@@ -194,7 +195,7 @@ def test_after_an_error_the_next_commit_puts_the_store_in_order(small, monkeypat
 
 
 def test_rows_keep_the_order_of_the_files(small):
-    for seqno in range(FIRST + 1, FIRST + 20):
+    for seqno in range(FIRST + 1, FIRST + 6):
         commit(small, seqno)
     for name in ("transactions", "messages", "blocks"):
         held = small.held_files(name, small.held())
@@ -202,7 +203,7 @@ def test_rows_keep_the_order_of_the_files(small):
         alone = pa.concat_tables([file.read(columns) for _, file in held])
         assert small.read(name, small.held()).equals(alone)
     seqnos = small.read("transactions", small.held(), ["mc_block_seqno"])["mc_block_seqno"]
-    assert seqnos.unique().to_pylist() == [*range(FIRST, FIRST + 20), LAST]
+    assert seqnos.unique().to_pylist() == [*range(FIRST, FIRST + 6), LAST]
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 3, 50])
@@ -213,6 +214,30 @@ def test_results_come_in_the_order_of_the_items(count):
 
     found = list(in_threads(slower, range(count), 4))
     assert found == [item * item for item in range(count)]
+
+
+def test_files_are_read_side_by_side(small, monkeypatch):
+    together, read = threading.Barrier(2), files.HeldFile.read
+
+    def waiting(file: files.HeldFile, columns: list[str]) -> pa.Table:
+        together.wait(30)
+        return read(file, columns)
+
+    monkeypatch.setattr(pa, "cpu_count", lambda: 2)
+    monkeypatch.setattr(files.HeldFile, "read", waiting)
+    assert len(small.read("transactions", small.held(), ["lt"])) > 0
+
+
+def test_ctrl_c_ends_reading_soon():
+    begun = []
+
+    def slow(item: int) -> None:
+        begun.append(item)
+        time.sleep(0.05)
+
+    with pytest.raises(KeyboardInterrupt), interrupt(0.2):
+        list(in_threads(slow, range(1_000), 2))
+    assert len(begun) < 100
 
 
 def test_few_results_wait_to_be_used():
@@ -238,15 +263,12 @@ def test_after_an_error_nothing_new_is_begun():
     with pytest.raises(KeyError):
         list(in_threads(fail, range(1_000), 2))
     assert len(begun) < 50
-    assert threading.active_count() == 1 or not any(
-        "ThreadPool" in thread.name for thread in threading.enumerate()
-    )
 
 
 def test_a_damaged_file_among_many_is_named(small):
-    for seqno in range(FIRST + 1, FIRST + 20):
+    for seqno in range(FIRST + 1, FIRST + 6):
         commit(small, seqno)
-    file = small.files("transactions")[range(FIRST + 7, FIRST + 8)]
+    file = small.files("transactions")[range(FIRST + 3, FIRST + 4)]
     file.write_bytes(file.read_bytes()[:-1])
     with pytest.raises(tf.StoreError, match=f"{file.name} is no Parquet file") as caught:
         tf.read_blocks(small.path).arrow("transactions")

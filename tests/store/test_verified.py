@@ -206,3 +206,17 @@ def test_a_copy_is_verified_anew(store, tmp_path, monkeypatch):
     with another_process(monkeypatch) as read:
         assert copy.verify(copy.held()) == ()
     assert len(read) == len(copy.all_files())
+
+
+def test_merged_files_that_wait_for_their_places_are_not_noted(tmp_path):
+    store = Store(tmp_path / "store")
+    store.claim("-217", "a test")
+    whole = range(FIRST, FIRST + 1000)
+    for part in range(whole.start, whole.stop, 100):
+        run = range(part, part + 100)
+        store.write_blocks(tables_at(run[:1]), [run], proof="chain")
+    assert tf.compact_store(store.path) == [whole]
+    settle(store.path)
+    assert store.verify([whole]) == ()
+    assert not (store.path / "merging" / verified.NOTE).exists()
+    assert store.held() == (whole,)

@@ -37,6 +37,7 @@ ACTIVITY = (
     "account",
     "total_fees",
     "block_workchain",
+    "compute_skipped",
     "compute_gas_used",
     "compute_gas_fees",
     "compute_vm_steps",
@@ -116,7 +117,8 @@ def activity(
     - internal: messages in that another account sent.
     - value: nanoton, the value of the internal messages.
     - gas_used: gas of the transactions, with the exchange of gas and fees undone
-      (`undo_gas_exchange`).
+      (`undo_gas_exchange`). Transactions whose compute phase is missing add nothing. It is null if
+      it is unknown in all transactions.
     - total_fees: nanoton, what validators collected in these transactions.
 
     With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
@@ -143,7 +145,7 @@ def activity(
     0          3000       493      1862  2000000397546262824
     """
     messages = intake.paired("activity", transactions, messages)
-    counts, amounts = ["gas_used"], ["total_fees"]
+    counts, amounts = ["gas_used", "gas_known"], ["total_fees"]
     moved = ["value"] if messages is not None else []
     money = read_prices("activity", prices, currency, [*moved, *amounts])
     doubted = messages is not None and in_doubt(transactions)
@@ -157,7 +159,7 @@ def activity(
             *(sending("activity", transactions) if doubted else ()),
         ),
         by,
-        figures=(*names_of(results.ACTIVITY, (), money), "exchanged"),
+        figures=(*names_of(results.ACTIVITY, (), money), "exchanged", "gas_known"),
     )
     rows = with_price_at(
         rows, money, "now", helper="activity", in_memory=intake.in_memory(transactions)
@@ -172,6 +174,7 @@ def activity(
         rows = engines.by_row(rows, _compared)
         counts += UNMATCHED
     groups = sums.add_up(rows, keys, sums=counts, amounts=amounts, accounts=True, currency=money)
+    groups = engines.by_row(groups, _with_known_gas)
     if messages is None:
         groups = engines.by_row(groups, _unknown_traffic)
     if doubted:
@@ -186,7 +189,13 @@ def activity(
 
 
 def _with_gas_used(rows: Frame) -> Frame:
-    return with_true_gas(rows).with_columns(gas_used=nw.col("compute_gas_used").fill_null(0))
+    used = nw.col("compute_gas_used")
+    known = ~used.is_null() | nw.col("compute_skipped").fill_null(value=False)
+    return with_true_gas(rows).with_columns(gas_used=used.fill_null(0), gas_known=one_if(known))
+
+
+def _with_known_gas(groups: Frame) -> Frame:
+    return groups.with_columns(gas_used=nw.when(nw.col("gas_known") > 0).then(nw.col("gas_used")))
 
 
 def _with_traffic(rows: Frame, messages: Frame) -> Frame:

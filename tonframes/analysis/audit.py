@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
@@ -17,7 +17,7 @@ from tonframes.network.pricing import checked_prices, possible_prices
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     import pandas as pd
 
@@ -186,10 +186,10 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
         )
         .collect()
     )
+    fees = cache(_fees)  # many messages are the same: each is read once
     expected = {
         row["tx_hash"]: _nearest(
-            row[body],
-            row[init],
+            partial(fees, row[body], row[init]),
             row["paid"],
             possible_prices(row["now"], workchain=row["block_workchain"], prices=prices),
         )
@@ -206,23 +206,29 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
     )
 
 
-def _nearest(body: object, init: object, paid: int, prices: Iterable[Prices]) -> int | None:
-    """Return the possible fee nearest to the fee paid; None if the body cannot be read.
+def _fees(body: object, init: object, row: Prices) -> frozenset[int]:
+    """Return what it may cost to import a message; nothing if its body cannot be read.
 
     A message can be written as cells in several ways, so it has several possible fees.
     """
     if not isinstance(body, str | bytes):
-        return None
-    possible: set[int] = set()
-    for row in prices:
-        with suppress(ValueError):  # not a bag of cells
-            possible |= import_fees(
-                body,
-                init if isinstance(init, str | bytes) else None,
-                lump_price=row.lump_price,
-                bit_price=row.bit_price,
-                cell_price=row.cell_price,
-            )
+        return frozenset()
+    with suppress(ValueError):  # not a bag of cells
+        return import_fees(
+            body,
+            init if isinstance(init, str | bytes) else None,
+            lump_price=row.lump_price,
+            bit_price=row.bit_price,
+            cell_price=row.cell_price,
+        )
+    return frozenset()
+
+
+def _nearest(
+    fees: Callable[[Prices], frozenset[int]], paid: int, prices: Iterable[Prices]
+) -> int | None:
+    """Return the possible fee nearest to the fee paid; None if there is none."""
+    possible = {fee for row in prices for fee in fees(row)}
     return min(possible, key=lambda fee: abs(fee - paid), default=None)
 
 

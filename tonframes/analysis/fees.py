@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Any, overload
 
 import narwhals as nw
@@ -313,13 +312,13 @@ def fee_summary(
     if doubted:
         groups = tell_unmatched("fee_summary", groups)
     groups = sums.with_share(groups, "cost")
-    known = functools.partial(sums.null_if_unknown, names=_UNSURE, currency=money)
     groups = sums.whole(
-        engines.by_row(groups, known),
+        groups,
         _AMOUNTS,
         helper="fee_summary",
         keys=keys,
         wide=wide,
+        unsure=_UNSURE,
         currency=money,
     )
     groups = groups.select(names_of(results.FEE_SUMMARY, keys, money))

@@ -172,13 +172,13 @@ def gas_summary(
         nw.col("bounded").max(),
     )
     groups = engines.integers(groups, *added, *_QUANTILES, "gas_max", "bounded")
-    known = functools.partial(sums.null_if_unknown, names=_AMOUNTS, currency=money)
     groups = sums.whole(
-        engines.by_row(groups, known),
+        groups,
         _AMOUNTS,
         helper="gas_summary",
         keys=keys,
         wide=wide,
+        unsure=_AMOUNTS,
         currency=money,
     )
     groups = engines.by_row(groups, _with_ratios)

@@ -52,6 +52,13 @@ def rates_of_states(given: Any) -> Frame:
     frame = getattr(given, ACCOUNTS.name) if isinstance(given, TableSet) else given
     rows = intake.newest("storage_rates", frame, ACCOUNTS, list(STATES))
     read = rows.collect("pyarrow").to_native().select(["address", *STATES, "fetched_at"])
+    moments = read.schema.field("fetched_at").type
+    if not (pa.types.is_timestamp(moments) or pa.types.is_null(moments)):
+        raise TypeError(
+            f"storage_rates needs moments in the column 'fetched_at', not {moments} (objects of "
+            "several types are read as text): pd.to_datetime(frame['fetched_at'], utc=True) "
+            "converts them"
+        )
     shape = pa.schema([(each.name, each.kind.arrow) for each in results.STORAGE_RATES.columns])
     table = pa.Table.from_pylist([_rate(**state) for state in read.to_pylist()], shape)
     return engines.made_of(table, rows)

@@ -63,7 +63,7 @@ def add_up(
         Columns of integers whose sums may not fit. Their sums are returned as halves, for `whole`.
     unsure
         The amounts that may be null in all rows of a group. Their known values are counted, for
-        `null_if_unknown`.
+        `whole`.
     combine
         Amounts that are computed from the sums: name to the amounts to add and to subtract.
     rows_as
@@ -194,7 +194,7 @@ def counts_of(names: Iterable[str]) -> list[str]:
     return [f"{name}_known" for name in names]
 
 
-def null_if_unknown(groups: Frame, names: Sequence[str], currency: Currency | None = None) -> Frame:
+def _null_if_unknown(groups: Frame, names: Sequence[str], currency: Currency | None) -> Frame:
     """Replace sums, also those in a currency, by null in groups where no row has a known value."""
     priced = {} if currency is None else dict(zip(currency.amounts, currency.columns, strict=True))
     return groups.with_columns(
@@ -250,6 +250,7 @@ def whole(
     helper: str,
     keys: Sequence[str],
     wide: bool,
+    unsure: Sequence[str] = (),
     currency: Currency | None = None,
 ) -> Frame:
     """Join the halves of sums.
@@ -264,6 +265,8 @@ def whole(
         The function that the user called and the columns that identify a group, for error messages.
     wide
         Whether to return decimal128(38, 0), which holds any sum, or int64.
+    unsure
+        The amounts whose known values `add_up` has counted: null in groups without any.
     currency
         If it is passed, its amounts become null in groups with a row whose price is unknown.
 
@@ -278,6 +281,9 @@ def whole(
         message, when it is computed.
     """
     names, keys = list(names), [key for key in keys if key != ALL]
+    if unsure:
+        step = functools.partial(_null_if_unknown, names=unsure, currency=currency)
+        groups = engines.by_row(groups, step)
     if currency is not None:
         groups = known(groups, currency)
     step = functools.partial(_joined, names=names, helper=helper, keys=keys, wide=wide)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from tonframes.client import Client
-    from tonframes.store import Store
+    from tonframes.store import AnyStore
     from tonframes.wire.pages import Page
     from tonframes.wire.tables import Tables
 
@@ -136,7 +136,7 @@ def fetch_accounts(
 class _Before:
     """The accounts that an earlier answer or the store knows; the store is read once, if at all."""
 
-    def __init__(self, client: Client, store: Store | None, addresses: Sequence[str]) -> None:
+    def __init__(self, client: Client, store: AnyStore | None, addresses: Sequence[str]) -> None:
         self._client, self._store, self._addresses = client, store, addresses
 
     def known(self, addresses: Iterable[str]) -> set[str]:
@@ -154,7 +154,7 @@ class _Before:
 def _fetch_states(
     client: Client | None,
     addresses: Sequence[str],
-    store: Store | None,
+    store: AnyStore | None,
     *,
     include_boc: bool,
     show: bool | None,
@@ -348,7 +348,7 @@ def _raw_or_none(address: str) -> str | None:
 
 
 def _known(
-    store: Store | None,
+    store: AnyStore | None,
     addresses: Sequence[str],
     age: timedelta | None,
     *,

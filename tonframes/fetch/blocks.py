@@ -21,7 +21,7 @@ from tonframes.fetch.spread import ExecutorOption, check_executor
 from tonframes.fetch.time import resolve_seqnos
 from tonframes.frames import Blocks
 from tonframes.seqnos import joined, spell, subtract
-from tonframes.store import Store, blocks_of, open_blocks
+from tonframes.store import blocks_of, open_blocks
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
     from tonframes.client import Client
     from tonframes.fetch.proving import Proven
+    from tonframes.store import AnyStore
 
 
 def fetch_blocks(
@@ -57,8 +58,10 @@ def fetch_blocks(
         The client to use, or the URL of a service; None is `Client()`. "offline" reads the store
         and opens no socket.
     store
-        Folder of the store; by default one in the user's cache directory, None for no store.
-        Damaged files in it are set aside with a warning, and fetched again.
+        Folder or URL of the store; by default a folder in the user's cache directory, None for no
+        store. Damaged files in it are set aside with a warning, and fetched again. The URL is that
+        of a bucket, as `s3://bucket/path` or `gs://bucket/path`: it takes spans of 100 masterchain
+        seqnos from a multiple of 100 on, and what is not a whole one stays on this computer.
     executor
         Who fetches. A number is that of processes, which end with the call; 1 is this process
         alone. An Executor of `concurrent.futures`, such as that of a Dask cluster, is used as it
@@ -83,7 +86,8 @@ def fetch_blocks(
     MissingError
         Offline, and the store does not hold all blocks.
     StoreError
-        The store is of another network, or cannot be written to.
+        The store is of another network, or cannot be written to. What was fetched for a bucket that
+        does not answer stays on this computer until the next fetch.
 
     An error raised while fetching has the attributes `partial`, a `Blocks` with what was fetched
     or held, and `missing`, the ranges of seqnos that are not.
@@ -125,7 +129,7 @@ def fetch_blocks(
 
 def _fetch(
     client: Client,
-    store: Store | None,
+    store: AnyStore | None,
     wanted: tuple[range, ...],
     network: Network,
     executor: ExecutorOption,
@@ -149,7 +153,7 @@ def _fetch(
 
 
 def _blocks(
-    store: Store | None, wanted: tuple[range, ...], parts: list[Proven], service: str
+    store: AnyStore | None, wanted: tuple[range, ...], parts: list[Proven], service: str
 ) -> Blocks:
     if store is not None:
         return blocks_of(store, wanted)
@@ -167,7 +171,7 @@ def _once(parts: list[Proven]) -> Iterator[Proven]:
 
 def _tell(
     error: TonframesError | KeyboardInterrupt,
-    store: Store | None,
+    store: AnyStore | None,
     wanted: tuple[range, ...],
     parts: list[Proven],
     service: str,
@@ -196,7 +200,7 @@ def _tell(
     error.add_note(text)
 
 
-def _held(store: Store | None, wanted: tuple[range, ...]) -> Blocks:
+def _held(store: AnyStore | None, wanted: tuple[range, ...]) -> Blocks:
     if store is None:
         raise MissingError("offline, and without a store", missing=wanted)
     return open_blocks(store.path, wanted)

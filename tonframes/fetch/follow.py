@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from tonframes.client import Client
     from tonframes.fetch.network import MasterchainBlock
-    from tonframes.store import Store
+    from tonframes.store import AnyStore
 
 #: Shortest and longest wait for a new masterchain block, in seconds.
 POLL, LONGEST = 1.0, 10.0
@@ -172,7 +172,7 @@ class _Waiting:
 
 
 def _next(
-    client: Client, store: Store | None, wanted: range, network: Network, waiting: _Waiting
+    client: Client, store: AnyStore | None, wanted: range, network: Network, waiting: _Waiting
 ) -> Iterator[Blocks]:
     """Yield the first masterchain blocks of a range that can be proven, as far as a file goes.
 
@@ -205,7 +205,7 @@ def _next(
         waiting.reason = str(error)
 
 
-def _held(store: Store | None, wanted: range) -> range:
+def _held(store: AnyStore | None, wanted: range) -> range:
     """Return the first seqnos of a range, as far as a store holds them without a gap."""
     if store is None:
         return range(0)

@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from tonframes.client import Client
     from tonframes.fetch.network import Network
     from tonframes.fetch.proving import Proven
-    from tonframes.store import Store
+    from tonframes.store import AnyStore
 
 
 def fetch_missing(
     client: Client,
-    store: Store | None,
+    store: AnyStore | None,
     wanted: tuple[range, ...],
     network: Network,
     *,
@@ -65,7 +65,7 @@ def raise_failures(failures: Sequence[IncompleteError]) -> None:
 
 
 def committed(
-    reading: Reading, store: Store | None, run: range, network: Network
+    reading: Reading, store: AnyStore | None, run: range, network: Network
 ) -> Iterator[Proven]:
     """Yield each part of consecutive masterchain blocks after its commit.
 
@@ -95,13 +95,13 @@ def committed(
     _merge(store, run)
 
 
-def _commit(store: Store | None, part: Proven, network: Network) -> None:
+def _commit(store: AnyStore | None, part: Proven, network: Network) -> None:
     network.check(part.tables.get("blocks"))
     if store is not None:
         store.write_blocks(part.tables, [part.seqnos], proof=part.proof)
 
 
-def _merge(store: Store | None, run: range) -> None:
+def _merge(store: AnyStore | None, run: range) -> None:
     if store is not None and (len(run) > 1 or run.stop % SPAN == 0):
         with suppress(StoreError):
             store.merge(run)

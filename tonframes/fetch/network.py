@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from tonframes.client import Client
-    from tonframes.store import Store
+    from tonframes.store import AnyStore
 
 
 #: Seconds by which a replica of the service may be behind another one, and by which blocks with
@@ -121,7 +121,7 @@ class Network:
         Where the blocks go; None for no store.
     """
 
-    def __init__(self, client: Client, store: Store | None) -> None:
+    def __init__(self, client: Client, store: AnyStore | None) -> None:
         self._client, self._store = client, store
         self._asked = False
         self._global_id: int | None = None
@@ -196,7 +196,7 @@ class Network:
                 path=self._store.path,
             )
 
-    def _is_known(self, store: Store) -> bool:
+    def _is_known(self, store: AnyStore) -> bool:
         """Return whether the store was made from this service."""
         return store.service == self._client.base_url and store.network is not None
 
@@ -216,7 +216,7 @@ class Network:
         return FIRST_BLOCKS.get(info.first.root_hash, first)
 
 
-def _global_id(store: Store) -> int | None:
+def _global_id(store: AnyStore) -> int | None:
     """Return the `global_id` of a store's network; None if it is unknown."""
     numbers = {name: number for number, name in NETWORKS.items()}
     name = store.network or ""

@@ -13,9 +13,10 @@ from urllib.parse import urlsplit
 
 import platformdirs
 
+from tonframes.bucket import is_url
 from tonframes.client import Client
 from tonframes.errors import shorten
-from tonframes.store import Store
+from tonframes.store import AnyStore, Store, store_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,18 +36,19 @@ ClientOption = Client | str | None
 Seqnos = range | Iterable[int] | int | str
 
 
-def default_store(service: str) -> Path:
+def default_store(service: str) -> Path | str:
     """Return the default folder of the store for a service.
 
-    It is that of the environment variable `TONFRAMES_STORE`, or one in the user's cache directory.
+    It is the folder, or the URL, that the environment variable `TONFRAMES_STORE` names, or a folder
+    in the user's cache directory.
 
     Examples
     --------
-    >>> default_store("https://toncenter.com").name
+    >>> Path(default_store("https://toncenter.com")).name
     'toncenter.com'
     """
     if folder := os.environ.get("TONFRAMES_STORE"):
-        return Path(folder)
+        return folder if is_url(folder) else Path(folder)
     address = urlsplit(service)
     name = address.hostname or "service"
     return platformdirs.user_cache_path("tonframes") / (
@@ -67,10 +69,21 @@ def resolve_client(client: ClientOption) -> Iterator[tuple[Client | None, str]]:
         yield (None if client == "offline" else own), own.base_url
 
 
-def resolve_store(store: StoreOption, service: str) -> Store | None:
+def resolve_store(store: StoreOption, service: str) -> AnyStore | None:
     """Return the store to use, None for none."""
+    path = _named(store, service)
+    return None if path is None else store_at(path)
+
+
+def resolve_folder(store: StoreOption, service: str) -> Store | None:
+    """Return the store to use for histories, which a bucket cannot hold; None for none."""
+    path = _named(store, service)
+    return None if path is None else Store(path)
+
+
+def _named(store: StoreOption, service: str) -> str | PathLike[str] | None:
     if store is None:
         return None
     if not str(store):
-        raise ValueError("store is empty: pass a folder, or None to keep nothing")
-    return Store(default_store(service) if isinstance(store, _Default) else store)
+        raise ValueError("store is empty: pass a folder or a URL, or None to keep nothing")
+    return default_store(service) if isinstance(store, _Default) else store

@@ -23,7 +23,7 @@ from tonframes.fetch.reading import Counted, Reading
 from tonframes.fetch.shown import shown
 from tonframes.fetch.spread import Spread, workers_of
 from tonframes.seqnos import SPAN, aligned, intersection, joined, spell, subtract
-from tonframes.store import Store
+from tonframes.store import store_at
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tonframes.client import Client
     from tonframes.fetch.proof import Tips
     from tonframes.fetch.proving import Proven
+    from tonframes.store import AnyStore
 
 #: Spans of a task at most, and tasks of each worker at least, if there are enough spans.
 MOST_SPANS, FEWEST_TASKS = 10, 4
@@ -113,10 +114,10 @@ class Spans:
                     fetched.parts.append(part)
             fetched.borders += reading.borders
 
-    def _opened(self, path: Path) -> Store:
+    def _opened(self, path: Path) -> AnyStore:
         """Open the store, which must be the one that the tasks were made for."""
-        store = Store(path)
-        if not path.is_dir() or store.network != self.network:
+        store = store_at(path)
+        if not path.exists() or store.network != self.network:
             raise StoreError(
                 f"a worker does not see the store {path} of the network {self.network}: all "
                 "workers must have it at the same path, on a file system that they share",
@@ -128,7 +129,7 @@ class Spans:
 def fetch_spans(
     executor: Executor | int,
     client: Client,
-    store: Store | None,
+    store: AnyStore | None,
     missing: Sequence[range],
     network: Network,
     *,
@@ -206,7 +207,7 @@ def _learn(client: Client, seqno: int) -> None:
                 shown(client).note_blocks(blocks=blocks)
 
 
-def _tasks(missing: Sequence[range], workers: int, store: Store | None) -> Iterator[Spans]:
+def _tasks(missing: Sequence[range], workers: int, store: AnyStore | None) -> Iterator[Spans]:
     """Yield tasks of whole spans, several of them if there are many."""
     parts = [part for run in missing for part in aligned(run)]
     spans = max(1, min(MOST_SPANS, len(parts) // (FEWEST_TASKS * workers)))
@@ -218,7 +219,7 @@ def _tasks(missing: Sequence[range], workers: int, store: Store | None) -> Itera
 
 def _contradictions(
     client: Client,
-    store: Store | None,
+    store: AnyStore | None,
     borders: dict[int, list[Tips]],
     missing: Sequence[range],
 ) -> Iterator[IncompleteError]:

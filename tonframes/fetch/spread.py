@@ -91,6 +91,7 @@ class Spread(Generic[R]):
         self._lost: Counter[Task[R]] = Counter()
         self._suspects: set[Task[R]] = set()  # tasks that were under way when a pool broke
         self._warned: set[Warned] = set()
+        self._ending = False
         self.failures: list[IncompleteError] = []
 
     def results(self) -> Iterator[R]:
@@ -112,6 +113,8 @@ class Spread(Generic[R]):
                     yield report.result
         except BaseException:
             self._stop()
+            for future in self._running:
+                future.cancel()
             if self._own is not None:
                 wait(self._running, timeout=GRACE)
             raise
@@ -167,6 +170,8 @@ class Spread(Generic[R]):
         if isinstance(error, BrokenExecutor):
             self._suspects.add(task)
             self._replace()
+        if self._ending:
+            return
         self._lost[task] += 1
         if self._lost[task] < MOST_LOST:
             self._waiting.appendleft(task)
@@ -198,10 +203,9 @@ class Spread(Generic[R]):
             own.close(kill=kill)
 
     def _stop(self) -> None:
-        """Begin nothing more, and end what is under way where that is possible."""
+        """Begin nothing more, and end what is under way in processes of our own."""
+        self._ending = True
         self._waiting.clear()
-        for future in self._running:
-            future.cancel()
         if self._own is not None:
             self._own.stop()
 

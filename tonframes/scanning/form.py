@@ -181,7 +181,7 @@ class LakeForm:
                 return f"CAST(NULL AS {kind})"
             column = f"{quote}{source}{quote}"
             if ours.name in _BYTES:
-                return f"base64({column})"
+                return f"replace(base64({column}), chr(13) || chr(10), '')"  # Spark breaks lines
             if ours.name == "block_time":
                 return f"{time}({column})"
             if ours.name == "opcode":

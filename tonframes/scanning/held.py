@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from tonframes.bucket import BucketPath
 from tonframes.errors import StoreError, warn
 from tonframes.scanning.asked import Asked, as_arrow, filter_of
 from tonframes.scanning.engines import Files, local_path
@@ -115,21 +116,32 @@ def _of_seqnos(reader: Reader, name: str, asked: Asked) -> Files:
         )
     listed = [] if asked.nothing else _of_period(listed, asked.period)
     _check(reader.path, [file for _, file in listed])
-    whole = [file for run, file in listed if run == file.run]
-    cut = [(run, file) for run, file in listed if run != file.run]
+    whole: list[HeldFile] = []
+    more: list[tuple[range, HeldFile]] = []
+    for run, file in listed:
+        if run == file.run and _is_there(reader, file):
+            whole.append(file)
+        else:
+            more.append((run, file))
     chosen = filter_of(name, asked, [run for run, _ in listed])
-    return _files(name, whole, chosen, _rows_of(name, cut, chosen))
+    return _files(name, whole, chosen, _rows_of(name, more, chosen))
 
 
-def _rows_of(name: str, cut: Sequence[tuple[range, HeldFile]], chosen: Filter) -> pa.Table | None:
-    """Read the rows of files of which another one has some seqnos too, after `cp -r` of a store.
+def _is_there(reader: Reader, file: HeldFile) -> bool:
+    """Return whether a file is where most of a store is; of one in a bucket, the rest is here."""
+    return isinstance(file.path, BucketPath) == isinstance(reader.path, BucketPath)
 
-    These are few, until the next writer to the store has put them in order.
+
+def _rows_of(name: str, more: Sequence[tuple[range, HeldFile]], chosen: Filter) -> pa.Table | None:
+    """Read the rows of files that an engine cannot open together with the others.
+
+    These are what is not in the bucket yet, and files of which another one has some seqnos too,
+    after `cp -r` of a store. There are few, until the next writer has put them in order.
     """
-    if not cut:
+    if not more:
         return None
     names = schema.TABLES[name].schema.names
-    rows = pa.concat_tables(within(file.read(names), [run]) for run, file in cut)
+    rows = pa.concat_tables(within(file.read(names), [run]) for run, file in more)
     expression = as_arrow(chosen)
     return rows if expression is None else rows.filter(expression)
 
@@ -217,10 +229,13 @@ def _is_older(footer: Footer) -> bool:
 def _files(
     name: str, files: Sequence[HeldFile], chosen: Filter, more: pa.Table | None = None
 ) -> Files:
+    paths: list[object] = [file.path for file in files]
+    objects = [path for path in paths if isinstance(path, BucketPath)]
     return Files(
-        paths=tuple(local_path(file.path) for file in files),
+        paths=tuple(path.key for path in objects) or tuple(local_path(f.path) for f in files),
         sizes=tuple(file.size() for file in files),
         schema=schema.TABLES[name].schema,
         chosen=chosen,
         more=more,
+        filesystem=objects[0].filesystem if objects else None,
     )

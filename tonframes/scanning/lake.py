@@ -22,6 +22,7 @@ from urllib.parse import urlsplit
 
 from pyarrow import fs
 
+from tonframes.bucket import BucketPath, is_bucket
 from tonframes.errors import StoreError, shorten
 from tonframes.scanning.asked import Asked, filter_of
 from tonframes.scanning.engines import Files, local_path
@@ -152,6 +153,12 @@ def lake_at(url: str) -> LakeTables:
     return lake
 
 
+def is_public(url: object) -> bool:
+    """Return whether a URL is in the bucket of the public lake."""
+    parts = urlsplit(str(url))
+    return (parts.scheme, parts.netloc) == ("s3", _PUBLIC)
+
+
 def _opened(url: str) -> tuple[fs.FileSystem, str]:
     parts = urlsplit(url)
     if "@" in parts.netloc:
@@ -159,8 +166,11 @@ def _opened(url: str) -> tuple[fs.FileSystem, str]:
             "the URL contains credentials, which messages would show: set them in the environment, "
             "as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
         )
-    if (parts.scheme, parts.netloc) == ("s3", _PUBLIC):
+    if is_public(url):
         return fs.S3FileSystem(anonymous=True, region=_REGION), parts.netloc + parts.path
+    if is_bucket(url):
+        path = BucketPath.from_url(url)
+        return path.filesystem, path.key
     try:
         filesystem, root = fs.FileSystem.from_uri(url)
     except (ValueError, OSError) as error:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, overload
 
+from tonframes.bucket import BucketPath, is_bucket
 from tonframes.errors import did_you_mean, shorten
 from tonframes.scanning.asked import Asked
 from tonframes.scanning.engines import Engine, Files, check_engine, frame_of, frame_of_table
 from tonframes.scanning.held import HeldTables, HistoryTables
-from tonframes.scanning.lake import LakeTables, lake_at, lake_in
+from tonframes.scanning.lake import LakeTables, is_public, lake_at, lake_in
+from tonframes.store.bucket_reader import open_store
+from tonframes.store.identity import NETWORK
 from tonframes.store.reader import Reader
 
 if TYPE_CHECKING:
@@ -61,8 +64,8 @@ def scan(
     Parameters
     ----------
     store
-        A store, or a lake: `s3://aws-public-blockchain/v1.1/ton/`, or a folder with files in its
-        form, as `to_lake` writes them.
+        A store or the URL of one; or a lake: `s3://aws-public-blockchain/v1.1/ton/`, or a folder
+        with files in its form, as `to_lake` writes them.
     table
         transactions, messages or blocks; or accounts, address_book or metadata, which have the
         newest row of each address, and are read into memory. None is all: the result is an object
@@ -135,6 +138,10 @@ def scan(
 
 
 def _tables_of(store: str | PathLike[str]) -> Tables:
+    if is_bucket(store) and not is_public(store):
+        path = BucketPath.from_url(store)
+        if (path / NETWORK).exists():
+            return HeldTables(open_store(path))
     if isinstance(store, str) and "://" in store:
         return lake_at(store)
     reader = Reader(store)

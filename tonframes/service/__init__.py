@@ -26,12 +26,13 @@ from tonframes.seqnos import spell, subtract
 from tonframes.service.dialects import DIALECTS
 from tonframes.service.rows import HeldRows
 from tonframes.service.server import Server
-from tonframes.store import Store, held_spans
+from tonframes.store import held_spans, open_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from os import PathLike
 
+    from tonframes.store import Reader
     from tonframes.wire.kinds import Dialect
 
 __all__ = ["serve", "serve_forever"]
@@ -55,8 +56,9 @@ def serve(
     Parameters
     ----------
     path
-        A store, as `fetch_blocks(..., store=path)` or `fetch_transactions(..., store=path)` writes
-        it. Histories are served by `transactions`, of the dialect "service" only.
+        A store or the URL of one, as `fetch_blocks(..., store=path)` or
+        `fetch_transactions(..., store=path)` writes it. Histories are served by `transactions`, of
+        the dialect "service" only.
     host
         Address to listen on. Only this computer can reach the default. On another address the
         service answers anybody who can reach it, without a key.
@@ -106,7 +108,7 @@ def serve(
         raise ValueError("host is empty: pass 0.0.0.0 to listen on every address of this computer")
     if port not in range(2**16):
         raise ValueError(f"port is from 0 to 65535, not {shorten(port)}")
-    store = Store(path)
+    store = open_store(path)
     store.check()
     store.check_transactions()
     if dialect == "service":
@@ -152,7 +154,7 @@ def _announce(url: str) -> None:
     sys.stdout.flush()  # the reader of this line may be at the other end of a pipe
 
 
-def _check_blocks(store: Store) -> None:
+def _check_blocks(store: Reader) -> None:
     held = store.held()
     if not held and held_spans(store):
         return

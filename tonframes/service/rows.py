@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import msgspec
 
-    from tonframes.store import Store
+    from tonframes.store import Reader
     from tonframes.wire.kinds import Dialect
 
 #: Transactions that are encoded together, about 5 kB each; and number of such parts cached.
@@ -83,7 +83,7 @@ class HeldRows:
     same part, and encoding holds the interpreter lock anyway.
     """
 
-    def __init__(self, store: Store, dialect: Dialect) -> None:
+    def __init__(self, store: Reader, dialect: Dialect) -> None:
         self.network = store.network
         self.dialect: Dialect = dialect
         self._store = store
@@ -101,7 +101,7 @@ class HeldRows:
     def runs(self) -> Sequence[range]:
         """Return the committed ranges of masterchain seqnos, in order."""
         with self._turn:
-            return self._runs(self._changed("transactions"))
+            return self._runs(self._store.changed("transactions"))
 
     def run(self, seqno: int) -> range | None:
         """Return the committed range with this masterchain seqno, None if there is none."""
@@ -137,8 +137,8 @@ class HeldRows:
         The columns include `mc_block_seqno`.
         """
         with self._turn:
-            runs = self._runs(self._changed("transactions"))
-            rows = self._history_keys(self._changed("account_transactions"), columns)
+            runs = self._runs(self._store.changed("transactions"))
+            rows = self._history_keys(self._store.changed("account_transactions"), columns)
         if not runs:
             return rows
         seqnos = rows["mc_block_seqno"].to_numpy()
@@ -168,7 +168,7 @@ class HeldRows:
     ) -> dict[str, msgspec.Raw]:
         """Return the accounts that are held, of these addresses (None is all), by address."""
         with self._turn:
-            rows, position = self._accounts(self._changed("accounts"))
+            rows, position = self._accounts(self._store.changed("accounts"))
         held = (address for address in addresses or position if address in position)
         chosen = list(islice(dict.fromkeys(held), limit))
         indices = pa.array([position[address] for address in chosen], pa.int64())
@@ -185,17 +185,10 @@ class HeldRows:
     def entries(self, table: str, addresses: Iterable[str | None]) -> dict[str, msgspec.Raw]:
         """Return the newest entries of the address book or the metadata for these addresses."""
         with self._turn:
-            entries = self._entries(table, self._changed(table))
+            entries = self._entries(table, self._store.changed(table))
         return {name: entries[name] for name in addresses if name is not None and name in entries}
 
     # ── cached ───────────────────────────────────────────────────────────────────────────────────
-
-    def _changed(self, name: str) -> int:
-        """Return when files were last added or removed."""
-        try:
-            return (self._store.path / name).stat().st_mtime_ns
-        except FileNotFoundError:  # a copy of a store may lack empty folders
-            return 0
 
     def _list_runs(self, changed: int) -> Sequence[range]:  # noqa: ARG002 - key of the cache
         return sorted(self._store.files("transactions"), key=lambda run: run.start)

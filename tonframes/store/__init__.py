@@ -22,13 +22,12 @@ A transaction may be in `transactions` and in `account_transactions`, in each of
 
 There is no manifest: names and footers are the truth. Files of one folder never overlap, so a
 folder is one data set without doubled rows. A file has a part of one span of 100 seqnos, or a whole
-span of 1,000 or 10,000 that `compact_store` has made. If a copy of another
-store makes them overlap, equal rows are read once and the next writer sets the doubled files
-aside; different rows are refused. A file is written under a name that data sets ignore, flushed to
-the disk and renamed. The transactions file of a
-range comes last: with it the range is held. It is the first to go when a range is set aside. Files
-that are written together get their names together, so those without their transactions tell that
-these were removed, unless the temporary file of them is there: see `lost`.
+span of 1,000 or 10,000 that `compact_store` has made. If a copy of another store makes them
+overlap, equal rows are read once and the next writer sets the doubled files aside; different rows
+are refused. A file is written under a name that data sets ignore, flushed to the disk and renamed.
+The transactions file of a range comes last: with it the range is held. It is the first to go when a
+range is set aside. Files that are written together get their names together, so those without their
+transactions tell that these were removed, unless the temporary file of them is there: see `lost`.
 
 Names that begin with a dot belong to other programs: they are ignored, and stay. The lock and the
 temporary files of older versions have such names too.
@@ -54,6 +53,9 @@ The modules, from what users call down to bytes::
     unproven      views of ingested rows together with rows that are held
     written       folders that `Blocks.write` has written, read again
     ingested      the folder of ingested rows
+    bucket_store  whole spans and snapshots are put into a bucket
+    bucket_reader a store in a bucket, and what is not in it yet, are read as one
+    local_part    what the bucket does not hold yet
     store         accounts and histories are committed, damaged files leave
     ranges        ranges of masterchain seqnos are committed, merged, and put in order
     places        merged files take the places of the smaller ones
@@ -79,6 +81,8 @@ The modules, from what users call down to bytes::
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract
+from tonframes.store.bucket_reader import open_store
+from tonframes.store.bucket_store import AnyStore, BucketStore, store_at
 from tonframes.store.compaction import compact_store
 from tonframes.store.digest import digest, within
 from tonframes.store.histories import held_spans, read_history, transactions_in
@@ -86,6 +90,7 @@ from tonframes.store.history_views import held_transactions, read_transactions
 from tonframes.store.identity import NETWORKS
 from tonframes.store.ingest import ingest
 from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
+from tonframes.store.reader import Reader
 from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
@@ -97,9 +102,12 @@ __all__ = [
     "ENDS",
     "NETWORKS",
     "SPAN",
+    "AnyStore",
     "Bound",
+    "BucketStore",
     "HeldRows",
     "Period",
+    "Reader",
     "Span",
     "Spans",
     "Store",
@@ -115,11 +123,13 @@ __all__ = [
     "joined_spans",
     "new_rows",
     "open_blocks",
+    "open_store",
     "read_accounts",
     "read_blocks",
     "read_history",
     "read_transactions",
     "spans_of",
+    "store_at",
     "subtract",
     "transactions_in",
     "upgrade_store",

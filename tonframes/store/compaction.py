@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from tonframes.store.files import HeldFile
 
-#: Rows of a row group. A reader of some seqnos reads one or two of them; each adds 12 kB of footer.
+#: Rows of a row group: a reader of a few seqnos reads one or two of them, and each has its part of
+#: the footer.
 GROUP = 25_000
 #: The folder of files that are not finished, and the lock of the process that writes them.
 _FOLDER, _LOCK = "compacting", ".compacting.lock"
@@ -96,7 +97,8 @@ def compact_store(
     store = Store(path)
     store.check()
     spans = _whole_spans(store)
-    if not (spans or by_account or (store.path / MERGING).exists()):
+    begun = any((store.path / name).exists() for name in (MERGING, _FOLDER))
+    if not (spans or by_account or begun):
         return []
     store.prepare()
     folder = store.path / _FOLDER

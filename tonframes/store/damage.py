@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from tonframes.atomic import sync
 from tonframes.store import verified
-from tonframes.store.files import ASIDE, HISTORY_FOLDERS, Damaged, Footer, HeldFile
+from tonframes.store.files import ASIDE, HISTORY_FOLDERS, RANGED, Damaged, Footer, HeldFile
+from tonframes.store.listing import MERGING
 from tonframes.store.threads import in_threads
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ THREADS = 2
 ORPHANED = 3600.0
 
 #: The folders with files of the same names as those of another one, written together with them.
-_TOGETHER = {"transactions": ("messages", "blocks"), HISTORY_FOLDERS[-1]: HISTORY_FOLDERS[:-1]}
+_TOGETHER = {RANGED[-1]: RANGED[:-1], HISTORY_FOLDERS[-1]: HISTORY_FOLDERS[:-1]}
 
 #: Files that were read wholly and found good: what the file system said of each, the network that
 #: it must be of, and its footer.
@@ -88,6 +89,8 @@ def find_new_damage(files: Sequence[HeldFile]) -> list[tuple[HeldFile, Damaged]]
 
 def _new_damage(folder: Path, files: Sequence[HeldFile]) -> list[tuple[HeldFile, Damaged]]:
     """List the files of one folder that have a fault."""
+    if folder.parent.name == MERGING:  # soon they are elsewhere
+        return find_damaged(files, verified.good)
     store, asked = folder.parent, {file.path.name for file in files}
     together = [folder, *(store / name for name in _TOGETHER.get(folder.name, ()))]
     units = verified.units(together, asked, files[0].network)

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tonframes import sealed
 from tonframes.atomic import replacing_all, sync, temporary
+from tonframes.bucket import BucketPath, said
 from tonframes.errors import StoreError, shorten
 from tonframes.sealed import Opened, SealError
 from tonframes.seqnos import meeting
@@ -72,6 +73,8 @@ class Damaged(StoreError):  # noqa: N818 - a state of a file; only the store han
     def __init__(self, file: Path, reason: str, advice: str = "") -> None:
         what = "accounts " if file.parent.name in OF_ACCOUNTS else ""
         again = f"fetching {what}into the store again, with the network, sets aside what is damaged"
+        if isinstance(file, BucketPath):
+            again = f"delete the object, or move it elsewhere, and fetch {what}into the store again"
         super().__init__(f"{file} {reason}; {advice and f'{advice}; '}{again}", path=file)
         self.reason = reason
 
@@ -334,6 +337,8 @@ def reading(file: Path) -> Iterator[None]:
         if getattr(error, "errno", None) is not None:
             reason = getattr(error, "strerror", None) or error
             raise StoreError(f"{file} cannot be read: {reason}", path=file) from error
+        if isinstance(file, BucketPath) and said(error):
+            raise file.failed("read", error) from None
         if any(sign in str(error) for sign in _OUT_OF_MEMORY):
             raise _no_memory(file) from error
         raise Damaged(file, f"cannot be read ({shorten(str(error))})") from error

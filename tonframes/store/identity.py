@@ -34,7 +34,7 @@ class StoreInfo:
     """What a store says of itself: `schema` is the newest version that its files may have."""
 
     network: str
-    service: str
+    service: str | None
     schema: int
 
 
@@ -42,6 +42,18 @@ def encoded(info: StoreInfo) -> bytes:
     """Return the content of `network.json`."""
     said = asdict(info)
     return json.dumps(said | {"seal": _seal(said)}, indent=2).encode() + b"\n"
+
+
+def decoded(content: bytes) -> StoreInfo | None:
+    """Return what a `network.json` with a seal says; None if it is damaged."""
+    try:
+        said = json.loads(content)
+        seal = said.pop("seal")
+        info = StoreInfo(**said)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None
+    known = isinstance(info.network, str) and type(info.schema) is int
+    return info if known and seal == _seal(said) else None
 
 
 def read_info(store: Path) -> StoreInfo | None:

@@ -7,8 +7,9 @@ import re
 from datetime import UTC
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
+from tonframes.bucket import BucketPath, is_url
 from tonframes.errors import MissingError, StoreError, shorten
 from tonframes.seqnos import WIDTHS, fits, joined, meeting, spell, subtract
 from tonframes.store.files import FOLDERS, RANGED, Damaged, HeldFile, is_table_file, table_of
@@ -43,8 +44,21 @@ LISTINGS = 20
 class Listing:
     """The files of a store, which belong to one network."""
 
-    def __init__(self, path: str | PathLike[str]) -> None:
+    def __init__(self, path: str | PathLike[str] | BucketPath) -> None:
         self.path = _checked_path(path)
+
+    @property
+    def folder(self) -> Path:
+        """The folder of this store on this computer."""
+        return self.path
+
+    def at(self, file: str) -> Path:
+        """Return a file of the store by its path within the store."""
+        return self.path / file
+
+    def has_moved(self, file: Path) -> bool:  # noqa: ARG002 - see `BucketReader`
+        """Return whether a file is in another place by now."""
+        return False
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({str(self.path)!r})"
@@ -137,7 +151,7 @@ class Listing:
         """
         held = self.parts(None if seqnos is None else joined(seqnos))
         found = held if name == "transactions" else self._beside(name, held)
-        return {part: self.path / file for part, file in found.items()}
+        return {part: self.at(file) for part, file in found.items()}
 
     def parts(self, seqnos: Sequence[range] | None = None) -> dict[range, str]:
         """List the files of transactions as `files` does, as paths within the store."""
@@ -162,10 +176,10 @@ class Listing:
         A merged file counts instead of the smaller ones, whose place it has not taken yet.
         """
         for _ in range(LISTINGS):
-            changed = self._changed("transactions")
+            changed = self.changed("transactions")
             found = self._runs("transactions", seqnos)
             merged = self._runs(f"{MERGING}/transactions", seqnos)
-            if self._changed("transactions") == changed:
+            if self.changed("transactions") == changed:
                 break  # no other process has changed the folder meanwhile
         if not merged:
             return found
@@ -181,14 +195,14 @@ class Listing:
         for run in sorted(committed, key=lambda run: (run.start, -run.stop)):
             if run.start < before.stop:
                 check_equal(
-                    self._held_file(self.path / committed[before], network),
-                    self._held_file(self.path / committed[run], network),
+                    self._held_file(self.at(committed[before]), network),
+                    self._held_file(self.at(committed[run]), network),
                 )
             before = max(before, run, key=lambda run: run.stop)
 
     def _ranges(self, name: str, seqnos: Sequence[range] | None = None) -> dict[range, Path]:
         """List the files in a folder by range, in order."""
-        return {run: self.path / file for run, file in self._runs(name, seqnos).items()}
+        return {run: self.at(file) for run, file in self._runs(name, seqnos).items()}
 
     def _runs(self, name: str, seqnos: Sequence[range] | None = None) -> dict[range, str]:
         """List the files in a folder by range, in order, as paths within the store.
@@ -203,13 +217,14 @@ class Listing:
             names = [f for f in names if low <= f < high or not "0" <= f < ":"]  # ":" is after "9"
         found = {}
         for file in sorted(filter(is_table_file, names)):
-            run = _range_of(file)
+            run = run_of(file)
             if not run or not fits(run):
                 raise _misnamed(self.path / name / file)
             found[run] = f"{name}/{file}"
         return found
 
-    def _changed(self, name: str) -> int:
+    def changed(self, name: str) -> int:
+        """Return a number that changes when files of a folder are added or removed."""
         try:
             return (self.path / name).stat().st_mtime_ns
         except OSError:
@@ -239,7 +254,7 @@ class Listing:
         """List the files of a table that have some of these seqnos, in order."""
         network = self.network
         for run, file in self._read_from(name, wanted):
-            yield run, self._held_file(self.path / file, network)
+            yield run, self._held_file(self.at(file), network)
 
     def _read_from(self, name: str, wanted: Sequence[range]) -> list[tuple[range, str]]:
         """List the same files as paths within the store."""
@@ -259,9 +274,7 @@ class Listing:
             return held
         beside = self._beside(name, held)
         lacking = [file for run, file in held.items() if run not in beside and meeting(run, wanted)]
-        footers = in_threads(
-            lambda file: self._held_file(self.path / file, network).footer(), lacking
-        )
+        footers = in_threads(lambda file: self._held_file(self.at(file), network).footer(), lacking)
         for file, footer in zip(lacking, footers, strict=True):
             if name in footer.tables:
                 raise Damaged(self.path / name / _name(file), "is gone")
@@ -274,7 +287,7 @@ class Listing:
         network = self.network
         last = _LATEST if as_of is None else as_of.astimezone(UTC).strftime(MOMENT)
         return [
-            HeldFile(self.path / name / file, table_of(name), network, None)
+            HeldFile(self.at(f"{name}/{file}"), table_of(name), network, None)
             for file in self._table_names(name, _SNAPSHOT)
             if file.partition("-")[0] <= last
         ]
@@ -285,7 +298,7 @@ class Listing:
 
     def held_file(self, folder: str, name: str) -> HeldFile:
         """Return a file of the store, and what must be in it."""
-        return self._held_file(self.path / folder / name, self.network)
+        return self._held_file(self.at(f"{folder}/{name}"), self.network)
 
     def all_files(self) -> list[HeldFile]:
         """List every file of the store: tables by ranges first, then snapshots.
@@ -308,10 +321,10 @@ class Listing:
 
     def _files_in(self, name: str) -> list[Path]:
         """List the files of a folder."""
-        return [self.path / name / file for file in self._table_names(name)]
+        return [self.at(f"{name}/{file}") for file in self._table_names(name)]
 
     def _held_file(self, path: Path, network: str | None) -> HeldFile:
-        run = _range_of(path.name)
+        run = run_of(path.name)
         return HeldFile(path, table_of(path.parent.name), network, run)
 
     def _table_names(self, name: str, pattern: re.Pattern[str] = _ANY) -> list[str]:
@@ -339,7 +352,7 @@ def _name(file: str) -> str:
 
 
 @lru_cache(2**16)
-def _range_of(name: str) -> range | None:
+def run_of(name: str) -> range | None:
     """Return the seqnos that a name of a file says; None if it says none."""
     match = _RANGE.fullmatch(name)
     return range(int(match[1]), int(match[2])) if match else None
@@ -359,7 +372,15 @@ def widest(runs: Iterable[range]) -> tuple[range, ...]:
     return tuple(widest)
 
 
-def _checked_path(path: str | PathLike[str]) -> Path:
+def _checked_path(path: str | PathLike[str] | BucketPath) -> Path:
+    if isinstance(path, BucketPath):
+        return cast("Path", path)  # it has those members of a Path that reading needs
+    if is_url(path):
+        raise ValueError(
+            "a folder is needed here, not a URL: a bucket holds masterchain blocks and states of "
+            "accounts only (fetch_blocks, plan_blocks, follow_blocks, fetch_accounts, read_blocks, "
+            "read_accounts, scan, verify_store and serve take its URL)"
+        )
     if not os.fspath(path):
         raise ValueError("the path of the store is empty: name a folder")
     try:

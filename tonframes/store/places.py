@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from tonframes.atomic import exchange, sync
 from tonframes.seqnos import SPAN, subtract
-from tonframes.store import damage
+from tonframes.store import damage, verified
 from tonframes.store.files import BY_ACCOUNT, RANGED, Damaged, range_name
 from tonframes.store.listing import MERGING, is_inside, widest
 from tonframes.store.writer import Writer
@@ -69,6 +69,8 @@ class PlaceWriter(Writer):
         self._put_in_place([file for file in due if self._is_sound(file)])
         self._remove_second_names(grace)
         self._sweep_merging()
+        if not self._merged():
+            (folder / verified.NOTE).unlink(missing_ok=True)
         for empty in (*(folder / name for name in RANGED), folder):
             with suppress(OSError):  # it has files, or is not there
                 empty.rmdir()

@@ -43,8 +43,8 @@ def _again(read: F) -> F:
             before = store.parts(wanted)
             try:
                 return read(store, name, wanted, *args, **more)
-            except Damaged:
-                if store.parts(wanted) == before:
+            except Damaged as damaged:
+                if store.parts(wanted) == before and not store.has_moved(damaged.path):
                     raise
         return read(store, name, wanted, *args, **more)
 
@@ -163,7 +163,7 @@ class Reader(Listing):
         parts, network = self._read_from(name, self.require(seqnos)), self.network
         all_of_them = len(parts) <= few
         chosen = parts if all_of_them else [parts[0], parts[-1]]
-        files = [(run, self._held_file(self.path / file, network)) for run, file in chosen]
+        files = [(run, self._held_file(self.at(file), network)) for run, file in chosen]
         return files, all_of_them
 
     def account_files(self, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:

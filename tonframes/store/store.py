@@ -160,7 +160,7 @@ class Store(RangeWriter):
         ]
         copies = [
             self._held_file(file, network)
-            for run, file in self._ranges(BY_ACCOUNT).items()
+            for run, file in self._ranges(BY_ACCOUNT, wanted).items()
             if meeting(run, wanted)
         ]
         self._set_aside(copies, "compacting with by_account writes this copy again")

@@ -21,6 +21,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tonframes.atomic import replacing
+from tonframes.bucket import BucketPath
 from tonframes.regular import irregular
 
 if TYPE_CHECKING:
@@ -77,6 +78,8 @@ def units(folders: Sequence[Path], files: Collection[str], network: str | None) 
 
 def stamp(file: Path) -> tuple[int, ...] | None:
     """Return what the file system says of a file; None if it is gone."""
+    if isinstance(file, BucketPath):
+        return None
     try:
         status = os.stat(file)  # noqa: PTH116 - for each file of a large store
     except OSError:
@@ -110,6 +113,8 @@ def note(store: Path, hashes: Mapping[str, str]) -> None:
 
 def forget(file: Path) -> None:
     """Verify all files of a store again the next time, as this one of it is damaged."""
+    if isinstance(file, BucketPath):
+        return
     good.pop(file.absolute(), None)
     with suppress(OSError):
         (file.parent.parent / NOTE).unlink(missing_ok=True)

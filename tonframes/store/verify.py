@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tonframes.store.bucket_reader import open_store
 from tonframes.store.damage import Good, find_damaged
 from tonframes.store.files import RANGED
 from tonframes.store.ingested import Ingested
 from tonframes.store.lost import still_seen
 from tonframes.store.merging import reading_again
-from tonframes.store.reader import Reader
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -29,7 +29,7 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     Parameters
     ----------
     path
-        A store.
+        A store, or the URL of one: then all objects in the bucket are read.
 
     Returns
     -------
@@ -49,7 +49,10 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     >>> verify_store(tf.sample())
     {}
     """
-    store, ingested = Reader(path), Ingested(path)
+    store = open_store(path)
+    ingested = Ingested(store.folder)
+    if not ingested.exists():
+        store.check()
     good: Good = {}  # what is good is read once, however often the store is looked at
     without = f"has no file of {RANGED[-1]} beside it, so its range is not held"
 

@@ -13,10 +13,11 @@ from tonframes.errors import MissingError, shorten, warn
 from tonframes.frames import Accounts, Blocks
 from tonframes.moments import parse_moment
 from tonframes.seqnos import checked, common, from_text, intersection, joined, spell, subtract
+from tonframes.store.bucket_reader import open_store
 from tonframes.store.damage import check_whole
 from tonframes.store.digest import within
 from tonframes.store.ingested import Ingested
-from tonframes.store.reader import Reader, chosen_of
+from tonframes.store.reader import chosen_of
 from tonframes.store.threads import in_threads
 from tonframes.store.unproven import AllEntriesOf, AllRows, newest
 from tonframes.store.written import is_written, read_written
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from os import PathLike
 
     from tonframes.store.files import Footer, HeldFile
+    from tonframes.store.reader import Reader
 
 
 #: Of so many files a glance reads the footers and sizes. Of more files it reads the first and the
@@ -153,13 +155,14 @@ def read_blocks(
     unproven: bool = False,
     verify: bool = False,
 ) -> Blocks:
-    """Open masterchain blocks in a store; never touches the network.
+    """Open masterchain blocks in a store; asks no service.
 
     Parameters
     ----------
     path
-        A store, as `fetch_blocks(..., store=path)` makes one, or a folder that `Blocks.write` has
-        written.
+        A store or the URL of one, as `fetch_blocks(..., store=path)` makes one, or a folder that
+        `Blocks.write` has written. What a fetch on this computer has not put into a bucket yet is
+        read, too.
     seqnos
         Masterchain seqnos, or a single one; or text: `100:150` (without 150), or `100`. None is all
         that are held. Times are refused: `seqno_at` asks a service for the seqno of a time.
@@ -226,9 +229,10 @@ def open_blocks(
     verify: bool = False,
 ) -> Blocks:
     """Open ranges of masterchain blocks as `read_blocks` does; None is all that are held."""
-    store, ingested = Reader(path), Ingested(path)
-    if store.network is None and is_written(store.path):
-        return read_written(store.path, wanted, columns, verify=verify)
+    store = open_store(path)
+    ingested = Ingested(store.folder)
+    if store.network is None and is_written(store.folder):
+        return read_written(store.folder, wanted, columns, verify=verify)
     note = None
     if not ingested.exists():
         store.check()
@@ -312,12 +316,12 @@ def read_accounts(
     columns: Sequence[str] | None = None,
     unproven: bool = False,
 ) -> Accounts:
-    """Open account states in a store; never touches the network.
+    """Open account states in a store; asks no service.
 
     Parameters
     ----------
     path
-        A store, as `fetch_accounts(..., store=path)` makes one.
+        A store or the URL of one, as `fetch_accounts(..., store=path)` makes one.
     addresses
         Accounts in any form, which is also the order of the rows; None is all that are held.
     as_of
@@ -354,7 +358,8 @@ def read_accounts(
     >>> accounts.shape
     (300, 2)
     """
-    store, ingested = Reader(path), Ingested(path)
+    store = open_store(path)
+    ingested = Ingested(store.folder)
     if not ingested.exists():
         store.check()
     if unproven and as_of is not None:

@@ -131,10 +131,10 @@ class Writer(Reader):
         """Hold the lock, with nothing half done in the store.
 
         Putting a large store in order takes long. It is not done if nobody has changed a folder
-        since this object did it.
+        since this object did it, unless merged files wait for their places.
         """
         with self.exclusive():
-            if self._changes() != self._left:
+            if self._changes() != self._left or (self.path / MERGING).is_dir():
                 self._sweep()
             self._left = None
             yield
@@ -142,7 +142,7 @@ class Writer(Reader):
 
     def _changes(self) -> tuple[int, ...]:
         """Return when the folders with tables, and those of merges, were last changed."""
-        return tuple(self._changed(name) for name in (*FOLDERS, MERGING, NOTE))
+        return tuple(self.changed(name) for name in (*FOLDERS, MERGING, NOTE))
 
     def _folders(self) -> list[Path]:
         return [self.path / name for name in FOLDERS]

@@ -23,7 +23,7 @@ import tonframes as tf
 from .chain import time_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
     from pathlib import Path
 
     import duckdb
@@ -82,7 +82,11 @@ def on_duckdb(compute: Callable[[], duckdb.DuckDBPyRelation]) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         duckdb.execute(f"SET memory_limit = '{DUCKDB_LIMIT}'; SET temp_directory = '{scratch}'")
         duckdb.execute("SET preserve_insertion_order = false")
-        return sum(len(batch) for batch in compute().to_arrow_reader())
+        try:
+            return sum(len(batch) for batch in compute().to_arrow_reader())
+        finally:
+            for setting in ("memory_limit", "temp_directory", "preserve_insertion_order"):
+                duckdb.execute(f"RESET {setting}")
 
 
 def on_polars(compute: Callable[[], pl.LazyFrame]) -> int:
@@ -110,6 +114,11 @@ def relation(store: Path, table: str) -> duckdb.DuckDBPyRelation:
 # ── helpers ──────────────────────────────────────────────────────────────────────────────────────
 
 
+def by_hand(engine: str) -> Collection[str]:
+    """List the helpers of which there is a query written by hand."""
+    return QUERIES if engine == "duckdb" else ON_POLARS
+
+
 def helper(engine: str, side: str, name: str, store: Path) -> int:
     """Compute what a helper returns: with the helper, or with the query written by hand."""
     if side == "ours":
@@ -123,7 +132,7 @@ def helper(engine: str, side: str, name: str, store: Path) -> int:
         import duckdb
 
         for table in TABLES:
-            relation(store, table).create_view(table)
+            relation(store, table).create_view(table, replace=True)
         return on_duckdb(lambda: duckdb.sql(QUERIES[name]))
     import polars as pl
 

@@ -43,39 +43,38 @@ def _stores(sizes: Sequence[Mapping[str, Any]]) -> Iterable[list[str]]:
     yield each("transactions", lambda s: f"{s['after']['transactions']['rows']:,}")
     yield each("messages", lambda s: f"{s['after']['messages']['rows']:,}")
     yield each("size", lambda s: f"{_bytes(s) / _GB:.1f} GB")
-    for when in ("before", "after"):
+    for when, files in {"before": "files of a fetch", "after": "the whole store"}.items():
         for table in ("transactions", "messages"):
-            name = f"bytes a row of {table}, {when} compaction"
-            yield [name, *(_per_row(size, when, table) for size in sizes)]
+            yield [f"bytes a row of {table}, {files}", *(_per_row(s, when, table) for s in sizes)]
     yield each(
         "bytes a transaction with its messages and blocks",
         lambda s: f"{_bytes(s) / s['after']['transactions']['rows']:.0f}",
     )
-    yield each(
-        "files, before and after", lambda s: f"{_files(s, 'before'):,} → {_files(s, 'after'):,}"
-    )
-    yield each("made, transactions a second", lambda s: _rate(s, "build"))
-    yield each("compacted, transactions a second", lambda s: _rate(s, "compaction"))
+    yield each("files", lambda s: f"{sum(t['files'] for t in s['after'].values()):,}")
+    for step, name in _STEPS.items():
+        yield [f"{name}, transactions a second", *(_rate(s, step) for s in sizes)]
+
+
+#: What has a rate.
+_STEPS = {
+    "narrow": "made in files of a fetch, on all cores",
+    "wide": "made in files of compaction, on all cores",
+    "compaction": "compacted, in one process",
+}
 
 
 def _bytes(size: Mapping[str, Any]) -> int:
     return sum(table["bytes"] for table in size["after"].values())
 
 
-def _files(size: Mapping[str, Any], when: str) -> int:
-    return sum(table["files"] for table in size[when].values())
-
-
 def _per_row(size: Mapping[str, Any], when: str, table: str) -> str:
     of = size[when][table]
-    return f"{of['bytes'] / of['rows']:.0f}"
+    return f"{of['bytes'] / of['rows']:.0f}" if of["rows"] else "-"
 
 
 def _rate(size: Mapping[str, Any], step: str) -> str:
-    taken = size[step]
-    if taken["failed"]:
-        return "-"
-    return f"{size['added'] / taken['seconds']:,.0f}"
+    taken = size["steps"].get(step, {"failed": "not done"})
+    return "-" if taken["failed"] else f"{taken['added'] / taken['seconds']:,.0f}"
 
 
 def _heading(first: str, sizes: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -24,24 +24,26 @@ _NONE = "A" * 43 + "="
 #: What all messages of a transaction, and the transaction itself, have numbers of.
 _PLACES = OUTSIDE + 1
 #: Blocks of the masterchain and of the basechain: workchain and shard.
-_CHAINS = [(-1, -(2**63)), *((0, int(shard)) for shard in SHARDS.view(np.int64))]
+CHAINS = [(-1, -(2**63)), *((0, int(shard)) for shard in SHARDS.view(np.int64))]
 
 
 def tables_of(skeleton: Skeleton, seqnos: range) -> dict[str, pa.Table]:
     """Return the tables of some masterchain blocks, of which the skeleton has all transactions."""
-    transactions = _transactions(skeleton)
     return {
-        "messages": _messages(skeleton),
-        "blocks": _blocks(transactions, seqnos),
-        "transactions": transactions,
+        name: rows_of(name, skeleton, seqnos) for name in ("messages", "blocks", "transactions")
     }
+
+
+def rows_of(name: str, skeleton: Skeleton, seqnos: range) -> pa.Table:
+    """Return one of the tables of some masterchain blocks."""
+    if name == "blocks":
+        return _blocks(skeleton, seqnos)
+    return _transactions(skeleton) if name == "transactions" else _messages(skeleton)
 
 
 def _transactions(skeleton: Skeleton) -> pa.Table:
     found, row = templates(), skeleton.row
     now = time_of(skeleton.seqno)
-    special = skeleton.account < len(found.specials)
-    shard = np.where(special, _CHAINS[0][1], shards_of(skeleton.account))
     rent = skeleton.rent
     used, dearer = gas_of(row, skeleton.number)
     ran = _column(found.transactions, "compute_gas_used", row).is_valid()
@@ -62,7 +64,7 @@ def _transactions(skeleton: Skeleton) -> pa.Table:
         now=now,
         block_time=now * 1_000_000,
         mc_block_seqno=skeleton.seqno,
-        block_shard=shard,
+        block_shard=_shard(skeleton),
         block_seqno=skeleton.seqno,
         trace_id=hashes(skeleton.number - _local(skeleton), "transaction"),
         prev_trans_hash=_previous(skeleton, "transaction", none=skeleton.previous_lt == 0),
@@ -135,14 +137,20 @@ def _messages(skeleton: Skeleton) -> pa.Table:
     )
 
 
-def _blocks(transactions: pa.Table, seqnos: range) -> pa.Table:
+def _shard(skeleton: Skeleton) -> np.ndarray:
+    """Return the shard of each transaction."""
+    special = skeleton.account < len(templates().specials)
+    return np.where(special, CHAINS[0][1], shards_of(skeleton.account))
+
+
+def _blocks(skeleton: Skeleton, seqnos: range) -> pa.Table:
     """Return a block of the masterchain and one of each shard for every masterchain block."""
-    count, many = len(seqnos), len(_CHAINS)
+    count, many = len(seqnos), len(CHAINS)
     seqno = np.repeat(np.array(seqnos), many)
-    workchain, shard = (np.tile(np.array(values), count) for values in zip(*_CHAINS, strict=True))
-    place = np.searchsorted(np.sort(shard[:many]), transactions["block_shard"].to_numpy())
+    workchain, shard = (np.tile(np.array(values), count) for values in zip(*CHAINS, strict=True))
+    place = np.searchsorted(np.sort(shard[:many]), _shard(skeleton))
     order = np.argsort(np.argsort(shard[:many]))
-    at = (transactions["mc_block_seqno"].to_numpy() - seqnos.start) * many
+    at = (skeleton.seqno - seqnos.start) * many
     held = np.bincount(at + np.argsort(order)[place], minlength=count * many)
     before = [
         f'[{{"workchain": {w}, "shard": "{s % 2**64:X}", "seqno": {n - 1}}}]'
@@ -153,7 +161,7 @@ def _blocks(transactions: pa.Table, seqnos: range) -> pa.Table:
     now = time_of(seqno)
     ours = {
         "mc_block_workchain": -1,
-        "mc_block_shard": _CHAINS[0][1],
+        "mc_block_shard": CHAINS[0][1],
         "mc_block_seqno": seqno,
         "workchain": workchain,
         "shard": shard,

@@ -18,7 +18,7 @@ from tonframes.fetch.resolve import (
     ClientOption,
     StoreOption,
     resolve_client,
-    resolve_store,
+    resolve_folder,
 )
 from tonframes.frames import Transactions
 from tonframes.store import Period, held_transactions, transactions_in
@@ -77,7 +77,7 @@ def follow_transactions(
     with resolve_client(client) as (online, service):
         if online is None:
             raise MissingError("offline: follow_transactions needs a service")
-        target = resolve_store(store, service)
+        target = resolve_folder(store, service)
         network = Network(online, target)
         network.claim()
         periods = dict.fromkeys(wanted, first)

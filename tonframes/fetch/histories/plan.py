@@ -20,7 +20,7 @@ from tonframes.fetch.resolve import (
     ClientOption,
     StoreOption,
     resolve_client,
-    resolve_store,
+    resolve_folder,
 )
 from tonframes.inert import inert
 from tonframes.store import COLUMNS, Period, gaps_of, held_spans, read_history
@@ -124,7 +124,7 @@ def plan_transactions(
     wanted = resolve_accounts(accounts)
     period = Period.parse(since, until)
     with resolve_client(client) as (online, service):
-        target = resolve_store(store, service)
+        target = resolve_folder(store, service)
         spans: Spans = {} if target is None else held_spans(target, wanted)
         lacking = [a for a in wanted if not any(s.covers(period) for s in spans.get(a, ()))]
         batches = list(online.batches(lacking)) if online and lacking else []

@@ -17,7 +17,7 @@ from tonframes.fetch.resolve import (
     ClientOption,
     StoreOption,
     resolve_client,
-    resolve_store,
+    resolve_folder,
 )
 from tonframes.frames import Transactions
 from tonframes.store import (
@@ -118,7 +118,7 @@ def fetch_transactions(
     wanted = resolve_accounts(accounts)
     period = Period.parse(since, until)
     with resolve_client(client) as (online, service):
-        target = resolve_store(store, service)
+        target = resolve_folder(store, service)
         if online is None:
             if target is None:
                 raise MissingError("offline, and without a store", missing=tuple(wanted))
