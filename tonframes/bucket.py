@@ -112,9 +112,9 @@ class BucketPath:
         parts = urlsplit(url)
         if "@" in parts.netloc or "@" in parts.query:
             raise ValueError(
-                "the URL of the store has a name or a password before @ (not shown here): leave "
-                "them out, and give credentials as the service's own tools take them, for S3 in "
-                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or in ~/.aws/credentials"
+                "the URL contains credentials (not shown here): leave them out, and give them as the "
+                "service's own tools take them, for S3 in AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY or in ~/.aws/credentials"
             )
         if parts.scheme not in SCHEMES:
             raise ValueError(
@@ -197,12 +197,10 @@ class BucketPath:
         return self.filesystem.open_input_file(self.key)
 
     def exists(self) -> bool:
-        """Return whether there is such an object."""
-        try:
-            self.stat()
-        except FileNotFoundError:
-            return False
-        return True
+        """Return whether there is such an object, or a folder of this name that is not empty."""
+        with self.doing("look at"):
+            found = self.filesystem.get_file_info(self.key).type
+        return bool(found != fs.FileType.NotFound)
 
     def read_bytes(self) -> bytes:
         """Read a small object.
