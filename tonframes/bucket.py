@@ -112,9 +112,9 @@ class BucketPath:
         parts = urlsplit(url)
         if "@" in parts.netloc or "@" in parts.query:
             raise ValueError(
-                "the URL contains credentials (not shown here): leave them out, and give them as the "
-                "service's own tools take them, for S3 in AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY or in ~/.aws/credentials"
+                "the URL of the store has a name or a password before @ (not shown here): leave "
+                "them out, and give credentials as the service's own tools take them, for S3 in "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or in ~/.aws/credentials"
             )
         if parts.scheme not in SCHEMES:
             raise ValueError(
