@@ -192,7 +192,7 @@ class BucketPath:
         moment = info.mtime_ns or 0
         return _Status(info.size, moment / 1e9, moment)
 
-    def open(self) -> pa.NativeFile:
+    def source(self) -> pa.NativeFile:
         """Open an object; each read asks for the bytes that it needs."""
         return self.filesystem.open_input_file(self.key)
 
@@ -210,7 +210,7 @@ class BucketPath:
         FileNotFoundError
             There is no such object.
         """
-        with self.doing("read"), self.open() as source:
+        with self.doing("read"), self.source() as source:
             content: bytes = source.read()
         return content
 
