@@ -384,6 +384,41 @@ def test_what_cannot_be_an_executor(tmp_path, executor, error):
     assert not any(tmp_path.iterdir())
 
 
+class Useless(Executor):
+    """Does nothing that is asked of it."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def submit(self, _call, /, *_arguments):
+        if self.how == "refuses":
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        future: Future = Future()
+        if self.how == "cancels":
+            future.cancel()
+            future.set_running_or_notify_cancel()
+        elif self.how == "raises":
+            future.set_exception(OSError("no such host"))
+        else:
+            future.set_result(None)
+        return future
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ("refuses", "failed with RuntimeError: 'cannot schedule new futures"),
+        ("cancels", "is it shut down"),
+        ("raises", "failed with OSError: 'no such host"),
+        ("answers", "failed with TypeError: 'a task returned None"),
+    ],
+)
+def test_an_executor_that_does_not_work_is_told(service, tmp_path, how, text):
+    with pytest.raises(tf.IncompleteError, match=text) as caught:
+        fetch(service.url, tmp_path / "store", Useless(how))
+    assert caught.value.missing == (SEQNOS,)
+
+
 # ── the rate limit ───────────────────────────────────────────────────────────────────────────────
 
 
