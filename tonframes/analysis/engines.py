@@ -19,6 +19,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
+from tonframes.network import lookup
 from tonframes.wire.dtypes import dtype_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ Step: TypeAlias = "Callable[[Frame], Frame]"
 AnyFrame = TypeVar("AnyFrame")
 
 _ROW = "row of the frame"
+_BYTES = {byte: f"{byte:02x}" for byte in range(256)}
 
 
 # Arrow has some types in several forms, of which polars has fewer. A column comes out in the form
@@ -287,6 +289,25 @@ def _looked_up_on_spark(
     known = functions.broadcast(native.sparkSession.createDataFrame(rows, shape))
     in_force = (functions.col(column) >= known[start]) & (functions.col(column) < known[stop])
     return lazy(native.join(known, in_force, "left").drop(start, stop))
+
+
+def named(frame: Frame, column: str, names: Mapping[int, str], name: str) -> Frame:
+    """Add the name of each number of 32 bits; if it has none, its digits, such as 0x0000002a."""
+    if frame.implementation.is_duckdb():
+        return _named_on_duckdb(frame, column, names, name)
+    number = nw.col(column)
+    digits = [lookup.look_up(number // 256**place % 256, _BYTES) for place in (3, 2, 1, 0)]
+    in_hex = nw.concat_str(nw.lit("0x"), *digits)
+    return frame.with_columns(nw.coalesce(lookup.look_up(number, names), in_hex).alias(name))
+
+
+def _named_on_duckdb(frame: Frame, column: str, names: Mapping[int, str], name: str) -> Frame:
+    # A subquery, which DuckDB makes a join: narwhals would search all names for each row.
+    native: Any = frame.to_native()
+    rows = ", ".join(f"({number}, '{text}')" for number, text in names.items())
+    known = f"(VALUES {rows}) AS known(number, text)"
+    found = f'(SELECT known.text FROM {known} WHERE known.number = "{column}")'  # noqa: S608 - our own names
+    return lazy(native.project(f"*, coalesce({found}, format('0x{{:08x}}', \"{column}\")) AS \"{name}\""))
 
 
 def integers(frame: Frame, *names: str) -> Frame:
