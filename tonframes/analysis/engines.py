@@ -307,7 +307,9 @@ def _named_on_duckdb(frame: Frame, column: str, names: Mapping[int, str], name: 
     rows = ", ".join(f"({number}, '{text}')" for number, text in names.items())
     known = f"(VALUES {rows}) AS known(number, text)"
     found = f'(SELECT known.text FROM {known} WHERE known.number = "{column}")'  # noqa: S608 - our own names
-    return lazy(native.project(f"*, coalesce({found}, format('0x{{:08x}}', \"{column}\")) AS \"{name}\""))
+    return lazy(
+        native.project(f'*, coalesce({found}, format(\'0x{{:08x}}\', "{column}")) AS "{name}"')
+    )
 
 
 def integers(frame: Frame, *names: str) -> Frame:

@@ -303,7 +303,7 @@ def fee_summary(
     groups = sums.add_up(
         engines.by_row(rows, _compared if doubted else taken_apart),
         keys,
-        sums=[*sums.halves_of(["fwd_fees"]), *(UNMATCHED if doubted else ())],
+        sums=[*sums.parts_of(rows, ["fwd_fees"]), *(UNMATCHED if doubted else ())],
         amounts=_OF_ROWS,
         unsure=_UNSURE,
         combine=_COMBINED,
