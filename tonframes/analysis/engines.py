@@ -6,7 +6,7 @@ joins that keep the order of rows. Only this module and those built on it (`inta
 `periods`, `trees`) know how engines differ:
 
 - Dask computes partitions, which are pandas frames: `by_row` and `by_group` pass them to polars.
-- Engines keep the order of rows differently: `left_join`.
+- Engines keep the order of rows differently: `left_join` of `tonframes.batches`.
 """
 
 from __future__ import annotations
@@ -363,18 +363,6 @@ def largest_first(frame: Frame, name: str, keys: Sequence[str]) -> Frame:
     """Sort groups by a figure, and groups with the same figure by their keys."""
     descending = [True, *[False] * len(keys)]
     return frame.sort(name, *keys, descending=descending, nulls_last=True)
-
-
-def left_join(frame: Frame, other: Frame, *, left_on: str, right_on: str) -> Frame:
-    """Add the columns of another frame, in which each key is once.
-
-    polars keeps the order of the rows. The other engines have none.
-    """
-    if frame.implementation.is_polars():
-        native: Any = frame.to_native()
-        keys = {"left_on": left_on, "right_on": right_on}
-        return lazy(native.join(other.to_native(), how="left", maintain_order="left", **keys))
-    return frame.join(other, left_on=left_on, right_on=right_on, how="left")
 
 
 def once(frame: Frame, key: str) -> Frame:

@@ -10,6 +10,7 @@ import narwhals as nw
 from tonframes.analysis import engines, intake
 from tonframes.analysis.doubts import TICKS, tell_unstarted
 from tonframes.analysis.expressions import first_match
+from tonframes.batches import left_join
 from tonframes.network.opcodes import OPCODE_NAMES, unsigned_opcodes
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
@@ -175,7 +176,7 @@ def _incoming(messages: object) -> Frame:
 
 
 def _joined(rows: Frame, incoming: Frame) -> Frame:
-    rows = engines.left_join(rows, incoming, left_on="hash", right_on="tx_hash")
+    rows = left_join(rows, incoming, left_on="hash", right_on="tx_hash")
     return cast(
         "Frame",
         engines.replace(rows, to_transactions, reads=["descr", OPERATION], writes=[OPERATION]),
