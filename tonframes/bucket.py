@@ -192,17 +192,15 @@ class BucketPath:
         moment = info.mtime_ns or 0
         return _Status(info.size, moment / 1e9, moment)
 
-    def open(self) -> pa.NativeFile:
+    def source(self) -> pa.NativeFile:
         """Open an object; each read asks for the bytes that it needs."""
         return self.filesystem.open_input_file(self.key)
 
     def exists(self) -> bool:
-        """Return whether there is such an object."""
-        try:
-            self.stat()
-        except FileNotFoundError:
-            return False
-        return True
+        """Return whether there is such an object, or a folder of this name that is not empty."""
+        with self.doing("look at"):
+            found = self.filesystem.get_file_info(self.key).type
+        return bool(found != fs.FileType.NotFound)
 
     def read_bytes(self) -> bytes:
         """Read a small object.
@@ -212,7 +210,7 @@ class BucketPath:
         FileNotFoundError
             There is no such object.
         """
-        with self.doing("read"), self.open() as source:
+        with self.doing("read"), self.source() as source:
             content: bytes = source.read()
         return content
 

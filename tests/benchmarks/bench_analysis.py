@@ -38,7 +38,7 @@ CALLS = {
     "failure_summary": lambda t, _: tf.failure_summary(t),
     "trace_costs": tf.trace_costs,
     "storage_rates": lambda t, _: tf.storage_rates(t),
-    "activity by hour": tf.activity,
+    "activity by hour": lambda t, m: tf.activity(t, m, wide=True),
     "flows": lambda _, m: tf.flows(m),
 }
 #: What the helpers read, so that ten million rows fit.

@@ -19,6 +19,7 @@ import time
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
@@ -41,9 +42,14 @@ from benchmarks.scale.writing import extend
 import tonframes as tf
 from tonframes.seqnos import SPAN
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 SIDES = ("ours", "by hand")
 #: About how many a transaction takes on the disk before compaction, with its messages and blocks.
 _BYTES = 560
+#: An account is asked for that has at most so many transactions in a row group.
+_RARE = 3
 
 
 def one(task: list[str]) -> None:
@@ -119,14 +125,16 @@ def part_of(store: Path) -> Asked:
     seqnos = range(int(held[0].stem[:11]), int(held[-1].stem[-11:]))
     middle = held[len(held) // 2]
     accounts = pq.ParquetFile(middle).read_row_group(0, columns=["account"])["account"]
-    counts = accounts.value_counts().to_pylist()
-    # Not the most popular accounts, but one that has something to do again and again.
-    counts.sort(key=lambda found: (-found["counts"], found["values"]))
-    return asked(seqnos, counts[min(20, len(counts) - 1)]["values"])
+    # One that has something to do again and again, but is not one of the most popular.
+    counts = [found for found in accounts.value_counts().to_pylist() if found["counts"] <= _RARE]
+    account = max(counts, key=lambda found: (found["counts"], found["values"]))["values"]
+    return asked(seqnos, account)
 
 
-def size_of(options: argparse.Namespace, millions: float) -> dict[str, object]:
-    """Make the store so large, and measure everything."""
+def size_of(
+    options: argparse.Namespace, millions: float, names: Iterable[str]
+) -> dict[str, object]:
+    """Make the store so large, and measure the questions and some helpers."""
     store = options.store
     print(f"{millions:g} million transactions", flush=True)
     steps = {}
@@ -148,7 +156,7 @@ def size_of(options: argparse.Namespace, millions: float) -> dict[str, object]:
         questions[key] = measured(options, "question", engine, name, rest=rest)
     helpers = {
         f"{name}, {engine}": measured(options, "helper", engine, name)
-        for name in options.helpers
+        for name in names
         for engine in options.engines
     }
     return {
@@ -180,6 +188,13 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--narrow", type=float, default=1.0, help="million written as by a fetch")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--helpers", nargs="*", default=list(HELPERS), choices=list(HELPERS))
+    parser.add_argument(
+        "--larger",
+        nargs="*",
+        default=list(HELPERS),
+        choices=list(HELPERS),
+        help="helpers that are measured at more than the first size",
+    )
     parser.add_argument("--engines", nargs="*", default=list(ENGINES), choices=ENGINES)
     return parser.parse_args(arguments)
 
@@ -195,8 +210,10 @@ def main(options: argparse.Namespace) -> None:
     options.store.parent.mkdir(parents=True, exist_ok=True)
     found: dict[str, object] = {"made": time.strftime("%Y-%m-%d"), **machine(), "sizes": []}
     try:
-        for millions in sorted(options.millions or as_many_as_fit(options.store.parent)):
-            found["sizes"].append(size_of(options, millions))
+        sizes = sorted(options.millions or as_many_as_fit(options.store.parent))
+        for number, millions in enumerate(sizes):
+            names = [name for name in options.helpers if not number or name in options.larger]
+            found["sizes"].append(size_of(options, millions, names))
             if options.json:  # what is measured stays, if the rest fails
                 options.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     finally:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import pairwise, product
 from pathlib import Path
@@ -159,6 +159,17 @@ def test_what_is_fetched_into_a_bucket_is_what_is_read_from_it(service, online, 
     same(tf.fetch_blocks(SPAN, client=online, store=service.url()), tf.read_blocks(service.url()))
     assert online.statistics.requests - before <= 2, "the network only"
     same(tf.fetch_blocks(EVERYTHING, client=online, store=service.url()), fetched)
+
+
+@pytest.mark.slow
+def test_processes_put_the_same_bytes(bucket, online, fetched):
+    tf.fetch_blocks(SPAN, client=online, store=bucket.url(), executor=1)
+    first = {name: bucket.objects[f"ton/{name}"] for name in OF_SPAN}
+    for name in OF_SPAN:
+        bucket.delete(f"ton/{name}")
+    again = tf.fetch_blocks(SPAN, client=online, store=bucket.url(), executor=2)
+    same(again, fetched)
+    assert {name: bucket.objects[f"ton/{name}"] for name in OF_SPAN} == first
 
 
 def test_states_of_accounts_are_objects(service, online, computer, sample):
@@ -328,7 +339,7 @@ def test_a_bucket_is_served(bucket, sample):
     assert_frame_equal(served.messages, part_of(sample, EVERYTHING[95:105]).messages)
 
 
-@pytest.mark.parametrize("engine", ["pyarrow", "duckdb", "polars", *slow("dask")])
+@pytest.mark.parametrize("engine", ["duckdb", *slow("pyarrow", "polars", "dask")])
 def test_a_bucket_is_scanned_with_what_is_not_in_it_yet(service, sample, engine):
     written(service, sample)
     scanned = tf.fee_summary(tf.scan(service.url(), engine=engine))
@@ -384,7 +395,7 @@ for part in (range(90_000_000, 90_000_060), range(90_000_060, 90_000_100)):
 @pytest.mark.parametrize(
     "case",
     slow_after(
-        2,
+        1,
         [
             ("after", "messages"),
             ("faults", "transactions"),
@@ -443,7 +454,7 @@ def test_ctrl_c_puts_an_object_whole_or_not_at_all(bucket, sample):
 @pytest.mark.parametrize(
     "case",
     slow_after(
-        2,
+        1,
         [
             ("half", "transactions"),
             ("empty", "messages"),
@@ -529,7 +540,8 @@ def test_of_two_networks_at_once_at_most_one_is_taken(bucket, computer, attempt)
 
     def wait(method, key):
         if method == "PUT" and "claims" in key:
-            together.wait(5)
+            with suppress(threading.BrokenBarrierError):  # the other one is late
+                together.wait(5)
 
     def claim(network):
         try:
@@ -728,8 +740,12 @@ def test_without_credentials(bucket, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("url", "error", "text"),
     [
-        ("s3://KEY:HIDDEN@bucket/ton", ValueError, "name or a password before @"),
-        ("s3://bucket/ton?endpoint_override=KEY:HIDDEN@host", ValueError, "before @"),
+        ("s3://KEY:HIDDEN@bucket/ton", ValueError, "a name or a password before @"),
+        (
+            "s3://bucket/ton?endpoint_override=KEY:HIDDEN@host",
+            ValueError,
+            "a name or a password before @",
+        ),
         ("s3://bucket/ton?access_key=KEY&secret_key=HIDDEN", ValueError, "no option 'access_key'"),
         ("s3://bucket/ton?regoin=HIDDEN", ValueError, "Did you mean 'region'"),
         ("s3:///ton", ValueError, "expected s3://BUCKET/PATH"),

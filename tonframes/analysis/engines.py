@@ -390,9 +390,7 @@ def join_groups(frame: Frame, groups: Frame, keys: Sequence[str]) -> Frame:
             return lazy(rows.join(other, on=keys, nulls_equal=True))
         case nw.Implementation.DUCKDB:
             return _joined_on_duckdb(rows, other, keys)
-    same = [rows[key].eqNullSafe(other[key]) for key in keys]
-    added = [other[name] for name in other.columns if name not in keys]
-    return lazy(rows.join(other, same).select(*(rows[name] for name in rows.columns), *added))
+    return _joined_on_spark(rows, other, keys)
 
 
 def _joined_on_duckdb(rows: Any, groups: Any, keys: list[str]) -> Frame:
@@ -403,3 +401,15 @@ def _joined_on_duckdb(rows: Any, groups: Any, keys: list[str]) -> Frame:
     added = [named("b", name) for name in groups.columns if name not in keys]
     joined = rows.set_alias("a").join(groups.set_alias("b"), " AND ".join(same))
     return lazy(joined.project(", ".join([*(named("a", name) for name in rows.columns), *added])))
+
+
+def _joined_on_spark(rows: Any, groups: Any, keys: list[str]) -> Frame:
+    from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it
+
+    def named(side: str, name: str) -> Any:
+        return functions.col(f"{side}.`{name}`")  # both sides may come from the same columns
+
+    same = [named("a", key).eqNullSafe(named("b", key)) for key in keys]
+    added = [named("b", name) for name in groups.columns if name not in keys]
+    joined = rows.alias("a").join(groups.alias("b"), same)
+    return lazy(joined.select(*(named("a", name) for name in rows.columns), *added))

@@ -133,7 +133,7 @@ def in_memory(frame: Any) -> bool:
     """Return whether the rows of a frame are in memory, so that it is not lazy."""
     if isinstance(frame, TableSet):
         return True  # without reading a table
-    return not isinstance(nw.from_native(_native(frame)), nw.LazyFrame)
+    return nw.dependencies.is_into_dataframe(_native(frame))
 
 
 def same_engine(helper: str, **given: object) -> None:

@@ -20,7 +20,7 @@ from tonframes.scanning.asked import Filter, as_arrow, as_polars, as_sql
 from tonframes.scanning.rows import LakeRows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     import pandas as pd
 
@@ -168,9 +168,35 @@ def _in_polars(files: Files) -> Any:
         rows = polars.scan_parquet(list(files.paths), glob=False, hive_partitioning=False)
         chosen = as_polars(files.chosen)
         return rows if chosen is None else rows.filter(chosen)
-    # polars passes filters to pyarrow as Python code: ours is in the dataset, others stay here.
-    rows = polars.scan_pyarrow_dataset(_dataset(files), allow_pyarrow_filter=False)
-    return rows.select(files.lake.as_polars()) if files.lake is not None else rows
+    rows = _through_pyarrow(files)
+    return rows if files.lake is None else rows.select(files.lake.as_polars())
+
+
+def _through_pyarrow(files: Files) -> Any:
+    """Return files as polars reads them through pyarrow.
+
+    `polars.scan_pyarrow_dataset` would pass filters to pyarrow as Python code. That can be switched
+    off, but then versions before 2 fail.
+    """
+    polars = _module("polars")
+    rows = _dataset(files)
+
+    def read(
+        columns: list[str] | None, predicate: Any, limit: int | None, _size: int | None
+    ) -> Iterator[Any]:
+        for batch in rows.to_batches(columns=columns or None):
+            frame = polars.from_arrow(batch)
+            if limit is not None:
+                frame = frame.head(limit)
+                limit -= len(frame)
+            if columns is not None:
+                frame = frame.select(columns)
+            yield frame if predicate is None else frame.filter(predicate)
+            if limit == 0:
+                return
+
+    shape = dict(polars.from_arrow(rows.schema.empty_table()).schema)
+    return import_module("polars.io.plugins").register_io_source(read, schema=shape)
 
 
 def _in_duckdb(files: Files) -> Any:

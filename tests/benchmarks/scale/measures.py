@@ -7,16 +7,18 @@ into the memory.
 
 from __future__ import annotations
 
+import atexit
+import shutil
 import tempfile
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 from benchmarks.bench_engines import HELPERS as _HELPERS
 from benchmarks.hand_written import QUERIES
-from benchmarks.on_polars import QUERIES as ON_POLARS
 
 import tonframes as tf
 
@@ -75,18 +77,26 @@ def asked(seqnos: range, account: str) -> Asked:
 DUCKDB_LIMIT = "1500MB"
 
 
+@cache
+def _spill() -> None:
+    """Say where DuckDB spills to, which it takes only once."""
+    import duckdb
+
+    folder = tempfile.mkdtemp(prefix="duckdb-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    duckdb.execute(f"SET temp_directory = '{folder}'")
+
+
 def on_duckdb(compute: Callable[[], duckdb.DuckDBPyRelation]) -> int:
     """Compute a result with DuckDB's default connection, which spills above a limit."""
     import duckdb
 
-    with tempfile.TemporaryDirectory() as scratch:
-        duckdb.execute(f"SET memory_limit = '{DUCKDB_LIMIT}'; SET temp_directory = '{scratch}'")
-        duckdb.execute("SET preserve_insertion_order = false")
-        try:
-            return sum(len(batch) for batch in compute().to_arrow_reader())
-        finally:
-            for setting in ("memory_limit", "temp_directory", "preserve_insertion_order"):
-                duckdb.execute(f"RESET {setting}")
+    _spill()
+    duckdb.execute(f"SET memory_limit = '{DUCKDB_LIMIT}'; SET preserve_insertion_order = false")
+    try:
+        return sum(len(batch) for batch in compute().to_arrow_reader())
+    finally:
+        duckdb.execute("RESET memory_limit; RESET preserve_insertion_order")
 
 
 def on_polars(compute: Callable[[], pl.LazyFrame]) -> int:
@@ -116,7 +126,7 @@ def relation(store: Path, table: str) -> duckdb.DuckDBPyRelation:
 
 def by_hand(engine: str) -> Collection[str]:
     """List the helpers of which there is a query written by hand."""
-    return QUERIES if engine == "duckdb" else ON_POLARS
+    return QUERIES if engine == "duckdb" else ()
 
 
 def helper(engine: str, side: str, name: str, store: Path) -> int:
@@ -128,15 +138,11 @@ def helper(engine: str, side: str, name: str, store: Path) -> int:
             return HELPERS[name](frames.transactions, frames.messages)
 
         return on_duckdb(compute) if engine == "duckdb" else on_polars(compute)
-    if engine == "duckdb":
-        import duckdb
+    import duckdb
 
-        for table in TABLES:
-            relation(store, table).create_view(table, replace=True)
-        return on_duckdb(lambda: duckdb.sql(QUERIES[name]))
-    import polars as pl
-
-    return on_polars(lambda: ON_POLARS[name](*(pl.scan_parquet(files(store, t)) for t in TABLES)))
+    for table in TABLES:
+        relation(store, table).create_view(table, replace=True)
+    return on_duckdb(lambda: duckdb.sql(QUERIES[name]))
 
 
 # ── the four questions ───────────────────────────────────────────────────────────────────────────

@@ -90,15 +90,20 @@ def _compared(kind: str, sizes: Sequence[Mapping[str, Any]]) -> Iterable[list[st
         row = name.rsplit(", ", 1)
         seconds = []
         for size in sizes:
-            ours, hand = (size[kind].get(name, {}).get(side, {}) for side in ("ours", "by hand"))
-            good = ours and not ours["failed"]
+            found = size[kind].get(name)
+            if found is None:  # not measured
+                row += ["", "", ""]
+                seconds.append(None)
+                continue
+            ours, hand = found["ours"], found.get("by hand")
+            good = not ours["failed"]
             seconds.append(ours["seconds"] if good else None)
             row += [_number(ours["seconds"]), f"{ours['peak']:,}"] if good else ["-", "-"]
             compared = good and hand and not hand["failed"] and hand["cpu"]
-            row.append(f"{ours['cpu'] / hand['cpu']:.1f}" if compared else "-")
+            row.append(f"{ours['cpu'] / hand['cpu']:.1f}" if compared else "")
         if len(sizes) > 1:
             grown = seconds[0] and seconds[-1]
-            row.append(f"{seconds[-1] / seconds[0]:.1f}" if grown else "-")
+            row.append(f"{seconds[-1] / seconds[0]:.1f}" if grown else "")
         yield row
 
 
