@@ -148,6 +148,7 @@ def activity(
     counts, amounts = ["gas_used", "gas_known"], ["total_fees"]
     moved = ["value"] if messages is not None else []
     money = read_prices("activity", prices, currency, [*moved, *amounts])
+    sends = sending("activity", transactions)
     doubted = messages is not None and in_doubt(transactions)
     rows, keys = take_grouped(
         "activity",
@@ -156,7 +157,7 @@ def activity(
         (
             *ACTIVITY,
             *["now"] * bool(money),
-            *(sending("activity", transactions) if doubted else ()),
+            *(sends if doubted else ()),
         ),
         by,
         figures=(*names_of(results.ACTIVITY, (), money), "exchanged", "gas_known"),
