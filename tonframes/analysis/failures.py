@@ -288,7 +288,7 @@ def failure_summary(
         rows_as="failures",
         currency=money,
     )
-    added = ["failures", "stuck_unknown", *sums.halves_of(_AMOUNTS)]
+    added = ["failures", "stuck_unknown", *sums.parts_of(counts, _AMOUNTS)]
     groups = sums.add_up(
         engines.by_row(counts, named) if naming else counts,
         [*among, *(key for key in OWN if key in keys)],
