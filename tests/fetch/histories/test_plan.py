@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from history_service import HistoryService
-from slow import slow_after
+from slow import slow, slow_after
 
 import tonframes as tf
 from tonframes.synthetic import synthetic_blocks
@@ -60,7 +60,7 @@ def test_what_is_held_needs_no_requests(rows, tmp_path):
     assert "holds all transactions" in str(plan)
 
 
-@pytest.mark.parametrize("until", [1800, None])
+@pytest.mark.parametrize("until", [1800, *slow(None)])
 def test_after_an_interruption_what_is_held_is_told_and_not_counted(rows, tmp_path, until):
     account = rows[0]["account"]
     ends = [datetime.fromtimestamp(1_780_000_000 + n, UTC) for n in (1100, until or 0)]
