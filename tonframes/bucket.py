@@ -112,9 +112,9 @@ class BucketPath:
         parts = urlsplit(url)
         if "@" in parts.netloc or "@" in parts.query:
             raise ValueError(
-                "the URL contains credentials (not shown here): leave them out, and give them as the "
-                "service's own tools take them, for S3 in AWS_ACCESS_KEY_ID and "
-                "AWS_SECRET_ACCESS_KEY or in ~/.aws/credentials"
+                "the URL of the store has a name or a password before @ (not shown here): leave "
+                "them out, and give credentials as the service's own tools take them, for S3 in "
+                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or in ~/.aws/credentials"
             )
         if parts.scheme not in SCHEMES:
             raise ValueError(
@@ -192,7 +192,7 @@ class BucketPath:
         moment = info.mtime_ns or 0
         return _Status(info.size, moment / 1e9, moment)
 
-    def open(self) -> pa.NativeFile:
+    def source(self) -> pa.NativeFile:
         """Open an object; each read asks for the bytes that it needs."""
         return self.filesystem.open_input_file(self.key)
 
@@ -210,7 +210,7 @@ class BucketPath:
         FileNotFoundError
             There is no such object.
         """
-        with self.doing("read"), self.open() as source:
+        with self.doing("read"), self.source() as source:
             content: bytes = source.read()
         return content
 

@@ -195,7 +195,7 @@ def opened(file: Path, *, whole: bool = False) -> Iterator[Opened]:
 
 def _source(file: Path | BucketPath) -> pa.NativeFile:
     if isinstance(file, BucketPath):
-        return file.open()
+        return file.source()
     if what := irregular(file):
         raise SealError(f"is {what}, not a file")
     return pa.OSFile(str(file))

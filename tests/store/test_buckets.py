@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from itertools import pairwise, product
 from pathlib import Path
@@ -540,7 +540,8 @@ def test_of_two_networks_at_once_at_most_one_is_taken(bucket, computer, attempt)
 
     def wait(method, key):
         if method == "PUT" and "claims" in key:
-            together.wait(5)
+            with suppress(threading.BrokenBarrierError):  # the other one is late
+                together.wait(5)
 
     def claim(network):
         try:
@@ -739,8 +740,12 @@ def test_without_credentials(bucket, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("url", "error", "text"),
     [
-        ("s3://KEY:HIDDEN@bucket/ton", ValueError, "contains credentials"),
-        ("s3://bucket/ton?endpoint_override=KEY:HIDDEN@host", ValueError, "contains credentials"),
+        ("s3://KEY:HIDDEN@bucket/ton", ValueError, "a name or a password before @"),
+        (
+            "s3://bucket/ton?endpoint_override=KEY:HIDDEN@host",
+            ValueError,
+            "a name or a password before @",
+        ),
         ("s3://bucket/ton?access_key=KEY&secret_key=HIDDEN", ValueError, "no option 'access_key'"),
         ("s3://bucket/ton?regoin=HIDDEN", ValueError, "Did you mean 'region'"),
         ("s3:///ton", ValueError, "expected s3://BUCKET/PATH"),

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
 
 #: Seconds. So long files that were replaced stay for those who have their paths.
 GRACE = 3600.0
+#: Seconds in which those who have begun to list a folder before it was exchanged finish. A listing
+#: reads the folder that it has opened, even after that has another name.
+_LISTED = 0.2
 
 
 class PlaceWriter(Writer):
@@ -142,6 +146,7 @@ class PlaceWriter(Writer):
             return False
         sync(self.path)
         sync(other.parent)
+        time.sleep(_LISTED)
         for file in other.iterdir():  # from here on it is the folder of before
             if file.name not in removed and not os.path.lexists(folder / file.name):
                 file.rename(folder / file.name)  # another program put it there meanwhile
