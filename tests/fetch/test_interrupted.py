@@ -11,7 +11,7 @@ from random import Random
 import pyarrow.dataset as ds
 import pytest
 from faulty_service import FakeClock, Faulty, append, connect, digests
-from slow import SEEDS, slow_after
+from slow import SEEDS, slow, slow_after
 
 import tonframes as tf
 from tonframes.cli import main
@@ -47,7 +47,7 @@ def chain(tmp_path_factory):
     return path, digests(tf.read_blocks(path, SEQNOS))
 
 
-@pytest.fixture(scope="module", params=["service", "specification"])
+@pytest.fixture(scope="module", params=["service", *slow("specification")])
 def service(request, chain):
     with Faulty(chain[0], request.param) as service:
         yield service
