@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_what_has_come_without_another_request(
         if not windows:
             lacks_windows(client)
         try:
-            tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
+            tf.fetch_blocks(SEQNOS[:60], client=client, store=tmp_path)
         except KeyboardInterrupt as error:
             [note] = error.__notes__
         else:
@@ -163,7 +163,7 @@ def test_ctrl_c_keeps_what_has_come_without_another_request(
     if not windows:
         assert held >= answers // 2 - 16
     with tf.Client(service.url) as client:
-        tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
+        tf.fetch_blocks(SEQNOS[:60], client=client, store=tmp_path)
     assert Store(tmp_path).held() == (SEQNOS[:90],)
     whole(Store(tmp_path), chain[0])
 
@@ -240,15 +240,15 @@ def test_small_commits_become_one_file_between_multiples_of_100(
     )
     with tf.Client(service.url) as client:
         lacks_windows(client)
-        tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
+        tf.fetch_blocks(SEQNOS[:60], client=client, store=tmp_path)
     assert len(commits) > 20
     store = Store(tmp_path)
     assert [(run.start, run.stop) for run in store.files("transactions")] == [
         (FIRST, FIRST + 50),
-        (FIRST + 50, FIRST + 90),
+        (FIRST + 50, FIRST + 60),
     ]
     whole(store, chain[0])
-    store.verify([SEQNOS[:90]])
+    store.verify([SEQNOS[:60]])
     assert SPAN == 100
 
 
