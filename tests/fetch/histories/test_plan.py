@@ -80,8 +80,8 @@ def test_a_damaged_file_does_not_stop_the_plan(rows, tmp_path):
     account = rows[0]["account"]
     with HistoryService(rows) as service, tf.Client(service.url) as client:
         tf.fetch_transactions(account, client=client, store=tmp_path)
-        [file] = (tmp_path / "account_transactions").iterdir()
-        file.write_bytes(file.read_bytes()[:-200])
+        for file in (tmp_path / "account_transactions").iterdir():  # a slow fetch commits often
+            file.write_bytes(file.read_bytes()[:-200])
         plan = tf.plan_transactions(account, client=client, store=tmp_path)
     assert plan.rows_held == 0
 
