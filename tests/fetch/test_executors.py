@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from fault_server import answer
 from interrupts import interrupt
+from slow import slow
 from window_service import Chain, Troubles, WindowService, apart
 
 import tonframes as tf
@@ -111,7 +112,7 @@ def children() -> list[int]:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("kind", ["threads", "processes", "fork"])
+@pytest.mark.parametrize("kind", ["threads", "processes", *slow("fork")])
 def test_files_are_those_of_one_process(service, tmp_path, kind):
     fetch(service.url, tmp_path / "here", 1)
     with pool(kind) as executor:
@@ -273,7 +274,7 @@ def test_spark_fetches_each_range_by_itself(service, tmp_path, expected):
 # ── errors are those of one process ──────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("executor", [1, 2])
+@pytest.mark.parametrize("executor", [1, *slow(2)])
 def test_a_service_without_the_last_blocks(service, tmp_path, executor):
     beyond = range(SEQNOS.start, FIRST + 400)
     with pytest.raises(tf.RequestError, match="not indexed yet") as caught:
