@@ -1,6 +1,7 @@
 """The made-up chain of `make bench-scale` is one that the package takes for a real one."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from benchmarks.scale.chain import SEQNO, Chain
 from benchmarks.scale.limits import in_a_process
 from benchmarks.scale.measures import ENGINES, HELPERS, by_hand, helper
+from benchmarks.scale.report import as_markdown
 from benchmarks.scale.rows import tables_of
 from benchmarks.scale.templates import templates
 from benchmarks.scale.writing import NETWORK, SERVICE, _write_spans, _write_wide, write_span
@@ -101,25 +103,47 @@ def test_templates_are_whole_traces():
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_the_benchmark_measures_small_stores(tmp_path):
+def test_the_benchmark_measures_a_small_store(tmp_path):
     program = Path(__file__).parent / "benchmarks" / "bench_scale.py"
     results, table = tmp_path / "scale.json", tmp_path / "scale.md"
-    command = [sys.executable, program, "0.02", "0.06", "--store", tmp_path / "store"]
-    command += ["--narrow", "0.02", "--json", results, "--table", table, "--engines", "duckdb"]
+    command = [sys.executable, program, "0.02", "--store", tmp_path / "store"]
+    command += ["--json", results, "--table", table, "--engines", "duckdb"]
+    command += ["--by-account"]
     command += ["--helpers", "fee_summary", "gas_outliers"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    small, large = json.loads(results.read_text())["sizes"]
-    for size in (small, large):
-        measures = list(size["steps"].values())
-        for each in (*size["questions"].values(), *size["helpers"].values()):
-            measures += each.values()
-            rows = {side: taken["rows"] for side, taken in each.items()}
-            assert len(set(rows.values())) == 1, rows
-        assert [taken["failed"] for taken in measures if taken["failed"]] == []
-    assert large["after"]["transactions"]["rows"] > 2 * small["after"]["transactions"]["rows"]
+    [size] = json.loads(results.read_text())["sizes"]
+    measures = list(size["steps"].values())
+    for each in (*size["questions"].values(), *size["helpers"].values()):
+        measures += each.values()
+        assert len({taken["rows"] for taken in each.values()}) == 1, each
+    assert [taken["failed"] for taken in measures if taken["failed"]] == []
+    assert size["after"]["transactions"]["rows"] >= 20_000
     assert not (tmp_path / "store").exists()
     assert "| fee_summary | duckdb |" in table.read_text()
+
+
+def taken(seconds, failed=""):
+    return {"seconds": seconds, "cpu": seconds, "peak": 10, "rows": 5, "failed": failed}
+
+
+def test_a_table_shows_growth_and_what_failed():
+    tables = {name: {"files": 3, "bytes": 500, "rows": 2} for name in
+              ("transactions", "messages", "blocks")}  # fmt: skip
+    small, large = (
+        {"millions": millions, "steps": {"wide": taken(2.0) | {"added": 6}}, "questions": {},
+         "before": tables, "after": tables}
+        for millions in (1, 3)
+    )  # fmt: skip
+    small["helpers"] = {"flows, duckdb": {"ours": taken(2.0), "by hand": taken(1.0)},
+                        "activity, duckdb": {"ours": taken(1.0)}}  # fmt: skip
+    large["helpers"] = {"flows, duckdb": {"ours": taken(9.0), "by hand": taken(0, "memory")}}
+    text = as_markdown({"cores": 4, "memory": 24, "load": 1, "sizes": [small, large]})
+    lines = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines()]
+    assert ["flows", "duckdb", "2.00", "10", "2.0", "9.00", "10", "", "4.5"] in lines
+    assert ["activity", "duckdb", "1.00", "10", "", "", "", "", ""] in lines
+    assert ["made in files of compaction, on all cores, transactions a second", "3", "3"] in lines
+    assert ["compacted, in one process, transactions a second", "-", "-"] in lines
 
 
 @pytest.mark.slow
@@ -156,3 +180,13 @@ def test_helpers_have_as_many_rows_as_queries_written_by_hand(store, name):
         if name in by_hand(engine)
     }
     assert len(set(counts.values())) == 1, counts
+
+
+def test_the_guide_counts_with_the_bytes_that_were_measured():
+    guide = Path(__file__).parents[1] / "docs" / "guide"
+    size = json.loads((guide / "measured" / "scale.json").read_text())["sizes"][-1]["after"]
+    measured = sum(table["bytes"] for table in size.values()) / size["transactions"]["rows"]
+    said = re.search(r"^BYTES = ([0-9]+)$", (guide / "scale.md").read_text(), re.MULTILINE)
+    assert abs(int(said[1]) / measured - 1) < 0.1
+    table = (guide / "measured" / "scale.md").read_text()
+    assert table == as_markdown(json.loads((guide / "measured" / "scale.json").read_text()))

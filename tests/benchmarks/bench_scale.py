@@ -50,6 +50,8 @@ SIDES = ("ours", "by hand")
 _BYTES = 560
 #: An account is asked for that has at most so many transactions in a row group.
 _RARE = 3
+#: The question that copies that are sorted by account answer.
+_ACCOUNT = "all of an account"
 
 
 def one(task: list[str]) -> None:
@@ -62,6 +64,8 @@ def one(task: list[str]) -> None:
                 clock.rows = extend(path, float(rest[0]), wide=rest[1] == "wide")
             case "compact":
                 tf.compact_store(path, grace="0s")
+            case "sort":
+                tf.compact_store(path, grace="0s", by_account=True)
             case "helper":
                 clock.rows = helper(*rest, path)
             case "question":
@@ -74,7 +78,7 @@ def measure(options: argparse.Namespace, *task: str) -> Taken:
     what, *rest = task
     command = [sys.executable, __file__, "one", what, str(options.store), *rest]
     limits = {"megabytes": options.memory, "seconds": options.seconds}
-    if what in ("build", "compact"):
+    if what in ("build", "compact", "sort"):
         limits["seconds"] = options.seconds * 10
     taken = in_a_process(command, **limits)
     said = taken.failed or (
@@ -154,6 +158,11 @@ def size_of(
     for engine, name in [("read_blocks", "100 seqnos"), *product(options.engines, QUESTIONS)]:
         key = f"{name}, {engine}"
         questions[key] = measured(options, "question", engine, name, rest=rest)
+    if options.by_account:
+        steps["sort"] = asdict(measure(options, "sort")) | {"added": after["transactions"]["rows"]}
+        for engine in options.engines:
+            found = measure(options, "question", engine, "ours", _ACCOUNT, *rest)
+            questions[f"{_ACCOUNT}, from sorted copies, {engine}"] = {"ours": asdict(found)}
     helpers = {
         f"{name}, {engine}": measured(options, "helper", engine, name)
         for name in names
@@ -186,6 +195,7 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--memory", type=int, default=4000, help="MB of a process")
     parser.add_argument("--seconds", type=float, default=300.0, help="of a measure")
     parser.add_argument("--narrow", type=float, default=1.0, help="million written as by a fetch")
+    parser.add_argument("--by-account", action="store_true", help="make sorted copies, too")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--helpers", nargs="*", default=list(HELPERS), choices=list(HELPERS))
     parser.add_argument(
@@ -210,10 +220,11 @@ def main(options: argparse.Namespace) -> None:
     options.store.parent.mkdir(parents=True, exist_ok=True)
     found: dict[str, object] = {"made": time.strftime("%Y-%m-%d"), **machine(), "sizes": []}
     try:
-        sizes = sorted(options.millions or as_many_as_fit(options.store.parent))
-        for number, millions in enumerate(sizes):
+        wanted = sorted(options.millions or as_many_as_fit(options.store.parent))
+        for number, millions in enumerate(wanted):
             names = [name for name in options.helpers if not number or name in options.larger]
             found["sizes"].append(size_of(options, millions, names))
+            found["load"] = round(os.getloadavg()[2])
             if options.json:  # what is measured stays, if the rest fails
                 options.json.write_text(json.dumps(found, indent=1) + "\n", "utf-8")
     finally:

@@ -16,7 +16,9 @@ def as_markdown(found: Mapping[str, Any]) -> str:
     sizes = found["sizes"]
     begin = (
         f"Measured on {found['cores']} cores and {found['memory']} GB of memory, with "
-        "`make bench-scale`; other work was running. A dash is a measure that failed."
+        f"`make bench-scale`; the load average was {found['load']}. MB are the peak of memory. "
+        "“Times by hand” is the processor's time, divided by that of a query written by hand on "
+        "the same files. A dash is a measure that failed or was not made."
     )
     return "\n\n".join(
         [
@@ -60,6 +62,7 @@ _STEPS = {
     "narrow": "made in files of a fetch, on all cores",
     "wide": "made in files of compaction, on all cores",
     "compaction": "compacted, in one process",
+    "sort": "copied in the order of accounts, in one process",
 }
 
 
