@@ -18,7 +18,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 SHARED = Path(__file__).parents[1].parent / "shared"
 
 # These runs draw the same examples every time; `soak` looks for new ones.
-for profile, examples in {"versions": 5, "fast": 15, "slow": 100}.items():
+for profile, examples in {"versions": 5, "fast": 10, "slow": 100}.items():
     settings.register_profile(
         profile,
         max_examples=examples,

@@ -25,6 +25,8 @@ EXTRAS = set(PROJECT["optional-dependencies"])
 HOME = PROJECT["urls"]["Homepage"]
 RAW = HOME.replace("github.com", "raw.githubusercontent.com")
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("data/*.md"), *ROOT.glob("docs/**/*.md")])
+#: Pages that start engines or processes.
+LONG = {"cluster", "engines"}
 GUIDE = [page for page in PAGES if "{code-cell}" in page.read_text()]
 
 
@@ -52,7 +54,15 @@ def test_the_python_of_the_readme_gives_the_output_shown(monkeypatch, tmp_path):
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("page", GUIDE, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    [
+        # `make docs` runs all pages too.
+        pytest.param(page, marks=[pytest.mark.slow] * (page.stem in LONG))
+        for page in GUIDE
+    ],
+    ids=lambda page: page.stem,
+)
 def test_the_python_of_the_guide_runs(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from executed import run
 
+#: Notebooks that fetch much or start several engines.
+LONG = {"06", "08"}
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 
@@ -35,7 +37,15 @@ def test_there_are_eleven_notebooks():
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "notebook",
+    [
+        # `make docs` runs all notebooks too.
+        pytest.param(path, marks=[pytest.mark.slow] * (path.stem[:2] in LONG))
+        for path in NOTEBOOKS
+    ],
+    ids=lambda path: path.stem,
+)
 def test_notebooks_run(notebook, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))

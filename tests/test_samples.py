@@ -28,6 +28,7 @@ def test_an_unknown_sample_is_refused():
         tf.sample("history")
 
 
+@pytest.mark.slow
 def test_histories_are_what_their_maker_makes(tmp_path):
     write_sample("histories", tmp_path / "made")
     shipped = tf.sample("histories")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import tracemalloc
 from itertools import pairwise
 
+import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,3 +98,9 @@ def test_a_file_has_a_whole_span_or_a_part_of_the_narrowest(seqno, width):
     assert all(map(fits, aligned(span)))
     assert not fits(range(span.start, span.stop + 1))
     assert fits(span[1:]) == (width == SPAN)
+
+
+def test_seqnos_may_come_from_numpy():
+    assert checked(np.array([5, 6, 9])) == (range(5, 7), range(9, 10))
+    with pytest.raises(TypeError, match="seqnos are ints"):
+        checked(np.array([5.0]))

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -58,6 +59,25 @@ def is_url(path: str | os.PathLike[str]) -> bool:
     (True, True, False)
     """
     return _URL.match(os.fspath(path)) is not None
+
+
+def local(path: str | os.PathLike[str], what: str) -> Path:
+    """Return a path on this computer, to which something is written.
+
+    Raises
+    ------
+    ValueError
+        It is a URL.
+
+    Examples
+    --------
+    >>> local("s3://bucket/costs.csv", "write_csv")
+    Traceback (most recent call last):
+    ValueError: write_csv writes to a path on this computer, not to the URL of a bucket
+    """
+    if is_url(path):
+        raise ValueError(f"{what} writes to a path on this computer, not to the URL of a bucket")
+    return Path(path)
 
 
 def is_bucket(path: str | os.PathLike[str]) -> bool:

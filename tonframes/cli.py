@@ -523,7 +523,9 @@ def _compact(options: argparse.Namespace) -> None:
     spans = tf.compact_store(options.store, grace=options.grace, by_account=options.by_account)
     for span in spans:
         print(f"joined the files of {spell([span])}")
-    print(f"{len(spans)} spans joined; {inert(str(options.store))} has the same rows as before")
+    copies = "; joined spans have a copy sorted by account" if options.by_account else ""
+    store = inert(str(options.store))
+    print(f"{len(spans)} spans joined; {store} has the same rows as before{copies}")
 
 
 def _verify(options: argparse.Namespace) -> None:

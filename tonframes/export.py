@@ -32,6 +32,7 @@ import pyarrow.compute as pc
 from pyarrow import csv
 
 from tonframes.atomic import replacing
+from tonframes.bucket import local
 from tonframes.errors import shorten
 from tonframes.native import enter
 from tonframes.wire import schema
@@ -86,7 +87,7 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
     "'=1+1",9223372036854775807
     ,0
     """
-    file = Path(path)
+    file = local(path, "write_csv")
     table = _without_formulas(_table(frame))
     # pyarrow 21 to 23 write the header once more for a batch without rows.
     batches = [batch for batch in table.to_batches() if batch.num_rows]

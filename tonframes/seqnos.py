@@ -49,6 +49,8 @@ def checked(seqnos: range | Iterable[int]) -> tuple[range, ...]:
     """
     if isinstance(seqnos, str | bytes) or not isinstance(seqnos, Iterable):
         raise TypeError(f"seqnos is a range or a list of ints, not {shorten(seqnos)}")
+    if hasattr(seqnos, "tolist"):  # of numpy, whose integers are no ints
+        seqnos = seqnos.tolist()
     numbers = seqnos if isinstance(seqnos, range) else list(seqnos)
     if not isinstance(numbers, range) and any(type(number) is not int for number in numbers):
         raise TypeError("seqnos are ints")

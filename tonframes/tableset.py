@@ -7,7 +7,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import UTC
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pandas as pd
@@ -16,6 +15,7 @@ import pyarrow.compute as pc
 
 from tonframes import display, sealed
 from tonframes.atomic import replacing_all
+from tonframes.bucket import local
 from tonframes.errors import TonframesError
 from tonframes.wire import schema
 from tonframes.wire.kinds import SHARD
@@ -181,7 +181,7 @@ class TableSet(ABC):
             A file cannot be written, for example because the disk is full. The files that were
             there stay as they are.
         """
-        folder = Path(path)
+        folder = local(path, f"{type(self).__name__}.write")
         if (folder / "network.json").exists():
             raise ValueError(f"{folder} is a store: write into another folder")
         folder.mkdir(parents=True, exist_ok=True)

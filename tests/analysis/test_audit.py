@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from base64 import b64decode
 from collections import Counter
 from dataclasses import replace
 
@@ -9,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-from parity import collected, frame_of, synthetic
+from parity import assert_same, collected, frame_of, lake, synthetic
 
 import tonframes as tf
 from tonframes.analysis.audit import check_balances, check_fees
@@ -18,6 +19,8 @@ from tonframes.synthetic import Chain
 
 #: Unix seconds in 2023, 2025 and 2026: each of another price era.
 START_OF_ERA = (1_690_000_000, 1_740_000_000, 1_780_000_000)
+
+_LAZY = ["polars-lazy", "duckdb", "dask", pytest.param("spark", marks=pytest.mark.spark)]
 
 
 def tables_of(chain):
@@ -173,10 +176,7 @@ def test_rows_keep_their_order(engine, tmp_path):
     order = np.random.default_rng(5).permutation(len(transactions))
     transactions = transactions.take(pa.array(order))
     frames = [frame_of(engine, table, tmp_path) for table in (transactions, messages)]
-    audits = [check_fees(frames[0]), check_balances(*frames)]
-    if engine != "polars-lazy":  # bodies are read from eager frames only
-        audits.append(check_fees(*frames))
-    for audit in audits:
+    for audit in (check_fees(frames[0]), check_fees(*frames), check_balances(*frames)):
         assert collected(engine, audit)["hash"].to_pylist() == transactions["hash"].to_pylist()
 
 
@@ -192,12 +192,23 @@ def test_a_message_that_comes_twice_does_not_repeat_its_transaction(chain):
     assert len(check_fees(transactions, pd.concat([messages, messages]))) == len(transactions)
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "dask", "polars-lazy"])
-def test_bodies_are_read_from_eager_frames_only(engine, tmp_path):
-    tables = synthetic(2, seed=5)
+@pytest.mark.parametrize("form", [lambda table: table, lake], ids=["ours", "lake"])
+@pytest.mark.parametrize("engine", _LAZY)
+def test_import_fees_are_compared_on_lazy_engines(engine, form, tmp_path):
+    transactions, messages = synthetic(10, seed=5)
+    states = [s and b64decode(s) for s in messages["init_state_body"].to_pylist()]
+    tables = [
+        form(transactions),
+        form(messages.append_column("init_state_boc", pa.array(states, pa.binary()))),
+    ]
+    tables[1] = pa.concat_tables([tables[1], tables[1]])  # some messages come twice
     frames = [frame_of(engine, table, tmp_path) for table in tables]
-    with pytest.raises(TypeError, match="takes messages as pandas, polars or pyarrow, not"):
-        check_fees(*frames)
+    found = collected(engine, check_fees(*frames))
+    expected = collected("pyarrow", check_fees(*tables))
+    assert_same(expected, found)
+    externals = collected("pyarrow", check_fees(tables[0])).column("verdict").to_pylist()
+    assert "unknown" in externals
+    assert set(expected["verdict"].to_pylist()) == {"ok"}
 
 
 @pytest.mark.parametrize("column", ["value", "fwd_fee"])

@@ -136,12 +136,17 @@ def frames(tmp_path_factory):
     return frames
 
 
+#: One call of each kind: by row, in groups, over traces, of messages alone.
+KINDS = ["fee_breakdown", "fee_summary", "trace_costs", "flows"]
+
+
 def marks(engine, call):
-    """Return the marker of a pair; for most engines the ordinary run has one call per helper."""
+    """Return the marker of a pair; the ordinary run has all calls on pyarrow only."""
     if engine == "spark":
         return [pytest.mark.spark]
-    all_calls = {"polars-lazy", "pyarrow"}
-    return [pytest.mark.slow] if " of " in call and engine not in all_calls else []
+    if engine == "dask":
+        return [] if call in KINDS else [pytest.mark.slow]
+    return [pytest.mark.slow] if " of " in call and engine != "pyarrow" else []
 
 
 PAIRS = [
@@ -206,7 +211,8 @@ def spread(call, store):
 def scanned_marks(engine, call):
     if engine == "spark":
         return [pytest.mark.spark]
-    return [pytest.mark.slow] if engine == "dask" or " of " in call else []
+    few = engine == "duckdb" and call not in KINDS
+    return [pytest.mark.slow] if few or engine == "dask" or " of " in call else []
 
 
 @pytest.mark.parametrize(

@@ -36,3 +36,13 @@ def test_chains_of_transactions_are_followed_by_numbers(tmp_path):
     pytest.importorskip("duckdb")
     found = plan("trace_costs", tmp_path)
     assert "previous = link" in found or "link = previous" in found
+
+
+def test_names_of_opcodes_are_joined_and_not_searched_for_each_row(tmp_path):
+    pytest.importorskip("duckdb")
+    assert "MARK" not in plan("with_operation", tmp_path)
+
+
+def test_sums_are_not_split_on_duckdb(tmp_path):
+    pytest.importorskip("duckdb")
+    assert "1000000000" not in plan("fee_summary", tmp_path)

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 from fault_server import answer
 from interrupts import interrupt
+from slow import slow
 from window_service import Chain, Troubles, WindowService, apart
 
 import tonframes as tf
@@ -111,7 +112,7 @@ def children() -> list[int]:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("kind", ["threads", "processes", "fork"])
+@pytest.mark.parametrize("kind", ["threads", "processes", *slow("fork")])
 def test_files_are_those_of_one_process(service, tmp_path, kind):
     fetch(service.url, tmp_path / "here", 1)
     with pool(kind) as executor:
@@ -273,7 +274,7 @@ def test_spark_fetches_each_range_by_itself(service, tmp_path, expected):
 # ── errors are those of one process ──────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("executor", [1, 2])
+@pytest.mark.parametrize("executor", [1, *slow(2)])
 def test_a_service_without_the_last_blocks(service, tmp_path, executor):
     beyond = range(SEQNOS.start, FIRST + 400)
     with pytest.raises(tf.RequestError, match="not indexed yet") as caught:
@@ -382,6 +383,41 @@ def test_what_cannot_be_an_executor(tmp_path, executor, error):
     with pytest.raises(error, match="executor is"):
         tf.fetch_blocks(5, store=tmp_path, executor=executor)
     assert not any(tmp_path.iterdir())
+
+
+class Useless(Executor):
+    """Does nothing that is asked of it."""
+
+    def __init__(self, how: str) -> None:
+        self.how = how
+
+    def submit(self, _call, /, *_arguments):
+        if self.how == "refuses":
+            raise RuntimeError("cannot schedule new futures after shutdown")
+        future: Future = Future()
+        if self.how == "cancels":
+            future.cancel()
+            future.set_running_or_notify_cancel()
+        elif self.how == "raises":
+            future.set_exception(OSError("no such host"))
+        else:
+            future.set_result(None)
+        return future
+
+
+@pytest.mark.parametrize(
+    ("how", "text"),
+    [
+        ("refuses", "failed with RuntimeError: 'cannot schedule new futures"),
+        ("cancels", "is it shut down"),
+        ("raises", "failed with OSError: 'no such host"),
+        ("answers", "failed with TypeError: 'a task returned None"),
+    ],
+)
+def test_an_executor_that_does_not_work_is_told(service, tmp_path, how, text):
+    with pytest.raises(tf.IncompleteError, match=text) as caught:
+        fetch(service.url, tmp_path / "store", Useless(how))
+    assert caught.value.missing == (SEQNOS,)
 
 
 # ── the rate limit ───────────────────────────────────────────────────────────────────────────────

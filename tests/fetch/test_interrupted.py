@@ -11,7 +11,7 @@ from random import Random
 import pyarrow.dataset as ds
 import pytest
 from faulty_service import FakeClock, Faulty, append, connect, digests
-from slow import SEEDS, slow_after
+from slow import SEEDS, slow, slow_after
 
 import tonframes as tf
 from tonframes.cli import main
@@ -47,7 +47,7 @@ def chain(tmp_path_factory):
     return path, digests(tf.read_blocks(path, SEQNOS))
 
 
-@pytest.fixture(scope="module", params=["service", "specification"])
+@pytest.fixture(scope="module", params=["service", *slow("specification")])
 def service(request, chain):
     with Faulty(chain[0], request.param) as service:
         yield service
@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_what_has_come_without_another_request(
         if not windows:
             lacks_windows(client)
         try:
-            tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
+            tf.fetch_blocks(SEQNOS[:60], client=client, store=tmp_path)
         except KeyboardInterrupt as error:
             [note] = error.__notes__
         else:
@@ -163,7 +163,7 @@ def test_ctrl_c_keeps_what_has_come_without_another_request(
     if not windows:
         assert held >= answers // 2 - 16
     with tf.Client(service.url) as client:
-        tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
+        tf.fetch_blocks(SEQNOS[:60], client=client, store=tmp_path)
     assert Store(tmp_path).held() == (SEQNOS[:90],)
     whole(Store(tmp_path), chain[0])
 
@@ -240,15 +240,15 @@ def test_small_commits_become_one_file_between_multiples_of_100(
     )
     with tf.Client(service.url) as client:
         lacks_windows(client)
-        tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
+        tf.fetch_blocks(SEQNOS[:60], client=client, store=tmp_path)
     assert len(commits) > 20
     store = Store(tmp_path)
     assert [(run.start, run.stop) for run in store.files("transactions")] == [
         (FIRST, FIRST + 50),
-        (FIRST + 50, FIRST + 90),
+        (FIRST + 50, FIRST + 60),
     ]
     whole(store, chain[0])
-    store.verify([SEQNOS[:90]])
+    store.verify([SEQNOS[:60]])
     assert SPAN == 100
 
 

@@ -12,7 +12,7 @@ import pytest
 from drawn import PLOTS, TABLES, TRANSFER, draw, luminance, texts
 from pandas.testing import assert_frame_equal
 from parity import frame_of
-from slow import slow
+from slow import slow, slow_after
 
 from tonframes.plots import (
     plot_activity,
@@ -67,7 +67,10 @@ def test_a_single_row_is_drawn_without_a_warning(name, one):
     draw(name, *one).figure.draw_without_rendering()
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize(
+    "name",
+    ["fees by operation", "trace", *slow("gas", "failures by operation", "activity", "flows")],
+)
 def test_other_engines_and_a_blocks_draw_the_same(name, blocks, frames, tmp_path):
     expected = draw(name, *frames)
     plot, options = PLOTS[name]
@@ -156,10 +159,11 @@ def test_without_a_layout_engine_later_layouts_still_work(few):
     assert left.get_position().x0 == pytest.approx(0.4)
 
 
-STYLES = ["seaborn-v0_8-paper", "ggplot", "dark_background", "grayscale", "fivethirtyeight"]
+#: First the one with light text, and the one with the largest.
+STYLES = ["dark_background", "fivethirtyeight", "seaborn-v0_8-paper", "ggplot", "grayscale"]
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", slow_after(2, STYLES))
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_text_is_readable_in_common_styles(name, style, few):
     with plt.style.context(style):

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from drawn import texts
 from matplotlib import dates
+from slow import slow
 
 from tonframes.analysis.periods import PERIODS
 from tonframes.errors import TonframesWarning
@@ -52,7 +53,7 @@ def test_one_period_alone_is_not_drawn_over_time():
     assert times.period_of(["day"], two.assign(day=[two.day[0], pd.NaT])) is None
 
 
-@pytest.mark.parametrize("period", PERIODS)
+@pytest.mark.parametrize("period", ["month", *slow("hour", "day", "week")])
 @pytest.mark.parametrize("plot", [plot_activity, plot_failures, plot_fees, plot_gas])
 def test_rows_without_a_time_are_left_out_and_counted(plot, period, frames):
     transactions, messages = frames[0].copy(), frames[1]

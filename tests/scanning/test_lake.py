@@ -374,5 +374,5 @@ def test_wrong_urls_are_refused(url, text):
 
 
 def test_a_url_without_a_lake_is_refused(tmp_path):
-    with pytest.raises(tf.StoreError, match="there are no files of the lake at file://"):
+    with pytest.raises(tf.StoreError, match="there is neither a store nor a lake at file://"):
         tf.scan(tmp_path.as_uri())

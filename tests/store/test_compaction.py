@@ -205,7 +205,8 @@ def test_the_command(store, capsys):
     out = capsys.readouterr().out
     assert out == (
         "joined the files of 90000000:90001000\n"
-        f"1 spans joined; {store.path} has the same rows as before\n"
+        f"1 spans joined; {store.path} has the same rows as before"
+        "; joined spans have a copy sorted by account\n"
     )
     assert copies(store) == [WIDE]
 
@@ -357,6 +358,25 @@ def test_a_folder_is_never_seen_without_some_of_its_rows(store):
         _looks.clear()
     assert seen == {tuple(before), tuple(names(store))}
     assert len(names(store)) == 3
+    assert is_whole(store)
+
+
+def test_a_folder_of_before_that_a_killed_process_left_is_removed(store, monkeypatch):
+    if not can_exchange(store.path):
+        pytest.skip("this system cannot exchange folders")
+    tf.compact_store(store.path)
+
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(places.time, "sleep", killed)
+        with pytest.raises(KeyboardInterrupt):
+            store.settle(0)
+    assert any(store.path.glob("merging/*.new"))
+    tf.compact_store(store.path, grace="0s")
+    store.settle(0)
+    assert not (store.path / "merging").exists()
     assert is_whole(store)
 
 
@@ -654,7 +674,7 @@ def test_a_process_that_compacts_keeps_others_from_it(store, monkeypatch):
         tf.compact_store(store.path)
 
 
-@pytest.mark.parametrize("grace", ["soon", "-1h", 5, None, "NaT"])
+@pytest.mark.parametrize("grace", ["soon", "-1h", 5, "5", None, "NaT"])
 def test_a_grace_that_is_no_duration_is_refused(store, grace):
     with pytest.raises(ValueError, match='grace is a duration such as "1h"'):
         tf.compact_store(store.path, grace=grace)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 import requests
+from slow import slow
 
 import tonframes as tf
 from tonframes.cli import main
@@ -53,7 +54,9 @@ OVERLAPS = {
 }
 
 
-@pytest.fixture(params=OVERLAPS)
+@pytest.fixture(
+    params=["one holds the other", "three in a row", *slow("one holds parts", "they share some")]
+)
 def doubled(request, tmp_path):
     mine, theirs = OVERLAPS[request.param]
     return merged(made(tmp_path / "mine", *mine), made(tmp_path / "theirs", *theirs))

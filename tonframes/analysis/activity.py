@@ -49,7 +49,7 @@ FLOWS = ("msg_hash", "source", "destination", "value", "bounced")
 
 _TRAFFIC = ("messages_in", "messages_out", "external", "internal")
 _FLOWS_AMOUNTS = ("value", "bounced_value")
-_VALUE = sums.halves_of(["value"])
+_VALUE = ["value"]
 # Columns of the transaction at one end of a message. A message that is in the frame twice has two
 # values of them, and the result would depend on the order of the rows.
 _OF_AN_END = ("tx_hash", "tx_lt", "tx_now", "block_time", "mc_block_seqno", "direction", "position")
@@ -148,6 +148,7 @@ def activity(
     counts, amounts = ["gas_used", "gas_known"], ["total_fees"]
     moved = ["value"] if messages is not None else []
     money = read_prices("activity", prices, currency, [*moved, *amounts])
+    sends = sending("activity", transactions)
     doubted = messages is not None and in_doubt(transactions)
     rows, keys = take_grouped(
         "activity",
@@ -156,7 +157,7 @@ def activity(
         (
             *ACTIVITY,
             *["now"] * bool(money),
-            *(sending("activity", transactions) if doubted else ()),
+            *(sends if doubted else ()),
         ),
         by,
         figures=(*names_of(results.ACTIVITY, (), money), "exchanged", "gas_known"),
@@ -169,7 +170,7 @@ def activity(
         ends = intake.take(messages, "activity", MESSAGES, ACTIVITY_MESSAGES)
         intake.same_engine("activity", transactions=transactions, messages=messages)
         rows = _with_traffic(rows, ends)
-        counts += [*_TRAFFIC, *_VALUE]
+        counts += [*_TRAFFIC, *sums.parts_of(rows, _VALUE)]
     if doubted:
         rows = engines.by_row(rows, _compared)
         counts += UNMATCHED
@@ -209,7 +210,10 @@ def _with_traffic(rows: Frame, messages: Frame) -> Frame:
     )
     rows = rows.join(traffic, left_on="hash", right_on="tx_hash", how="left")
     return engines.by_row(
-        rows, lambda frame: frame.with_columns(nw.col(*_TRAFFIC, *_VALUE).fill_null(0))
+        rows,
+        lambda frame: frame.with_columns(
+            nw.col(*_TRAFFIC, *sums.parts_of(frame, _VALUE)).fill_null(0)
+        ),
     )
 
 
@@ -219,7 +223,9 @@ def _compared(rows: Frame) -> Frame:
 
 def _unknown_traffic(groups: Frame) -> Frame:
     never = nw.when(nw.col("transactions") < 0).then(nw.lit(0)).cast(nw.Int64)
-    return groups.with_columns(never.alias(name) for name in (*_TRAFFIC, *_VALUE))
+    return groups.with_columns(
+        never.alias(name) for name in (*_TRAFFIC, *sums.parts_of(groups, _VALUE))
+    )
 
 
 def _unknown_value(groups: Frame, name: str) -> Frame:

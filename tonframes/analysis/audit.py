@@ -12,6 +12,7 @@ import pyarrow as pa
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.expressions import first_match, one_if
 from tonframes.analysis.fees import BREAKDOWN, taken_apart
+from tonframes.batches import BATCH, in_batches, left_join
 from tonframes.bodies import import_fees
 from tonframes.network.pricing import checked_prices, possible_prices
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
@@ -46,6 +47,7 @@ _CHAIN = (
     "bounce",
     *_STATES,
 )
+_EXPECTED = pa.schema([("tx_hash", pa.string()), ("expected", pa.int64())])
 _MOVED = ("tx_hash", "direction", "source", "value", "fwd_fee", "ihr_fee")
 
 
@@ -73,10 +75,10 @@ def check_fees(
     transactions
         A frame of any engine, or a `Blocks`, which brings its messages.
     messages
-        The messages of the same transactions, a frame of pandas, polars or pyarrow with the column
-        body or body_boc. With them, and with the extra `boc`, the fee for importing an external
-        message is computed from the message, at the prices in force at its time, and compared.
-        Between two rows of the price history, the fee may be that of either row.
+        The messages of the same transactions, with the column body or body_boc. With them, and
+        with the extra `boc`, the fee for importing an external message is computed from the
+        message, at the prices in force at its time, and compared. Between two rows of the price
+        history, the fee may be that of either row.
     prices
         The price history. None means `tonframes.network.prices.PRICES`, the history of mainnet.
         Pass your own if the network is not mainnet, or if the prices have changed.
@@ -91,13 +93,12 @@ def check_fees(
     - difference: nanoton, `total_fees` minus the fees by the rules; null if unknown.
     - why: the reason, if the verdict is not ok.
 
-    Raises
-    ------
-    TypeError
-        `messages` is a frame of a lazy engine: Python reads the bodies row by row.
-
     Notes
     -----
+    Python reads the bodies of external messages, in batches. Lazy engines do so when the result is
+    computed, except DuckDB: there they are read during the call, and the fees are held in memory,
+    with about 60 bytes for each external message.
+
     ``total_fees = storage + gas + action + bounce + import + due`` (transaction.cpp; see
     `fee_breakdown`). The chain follows this rule, so "violated" means that the data is wrong.
 
@@ -116,7 +117,7 @@ def check_fees(
     if messages is not None:
         intake.same_engine("check_fees", transactions=transactions, messages=messages)
         imports = _imports(rows, messages, history)
-        rows = engines.left_join(rows, imports, left_on="hash", right_on="tx_hash")
+        rows = left_join(rows, imports, left_on="hash", right_on="tx_hash")
         judge = partial(_judge_fees, imports=True)
     return intake.give(engines.by_row(rows, judge), transactions, results.CHECK_FEES.names())
 
@@ -168,24 +169,23 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
         ("tx_hash", "direction", "source", "value"),
         also=(body, init),
     )
-    if not intake.in_memory(messages):
-        raise TypeError(
-            "check_fees reads bodies of messages row by row, in Python: it takes messages as "
-            f"pandas, polars or pyarrow, not {type(messages).__name__}; collect the messages "
-            "first, or leave them out"
-        )
-    external = (
-        found.filter(
-            (nw.col("direction") == "in") & nw.col("source").is_null() & nw.col("value").is_null()
-        )
-        .join(
-            # Without all its phases, the import fee of a transaction is null.
-            rows.select("hash", "now", "block_workchain", paid=nw.col("import")).drop_nulls(),
-            left_on="tx_hash",
-            right_on="hash",
-        )
-        .collect()
+    external = found.filter(
+        (nw.col("direction") == "in") & nw.col("source").is_null() & nw.col("value").is_null()
+    ).join(
+        # Without all its phases, the import fee of a transaction is null.
+        rows.select("hash", "now", "block_workchain", paid=nw.col("import")).drop_nulls(),
+        left_on="tx_hash",
+        right_on="hash",
     )
+    work = partial(_expected, body=body, init=init, prices=prices)
+    if intake.in_memory(messages):
+        return engines.made_of(work(external.collect().to_arrow()), like=rows)
+    reads = ("tx_hash", body, init, "now", "block_workchain", "paid")
+    return engines.once(in_batches(external.select(reads), work, _EXPECTED), "tx_hash")
+
+
+def _expected(external: pa.Table, body: str, init: str, prices: Sequence[Prices]) -> pa.Table:
+    """Return the possible import fee of each transaction that is nearest to the fee it paid."""
     fees = cache(_fees)  # many messages are the same: each is read once
     expected = {
         row["tx_hash"]: _nearest(
@@ -193,17 +193,10 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
             row["paid"],
             possible_prices(row["now"], workchain=row["block_workchain"], prices=prices),
         )
-        for row in external.iter_rows(named=True)
+        for batch in external.to_batches(max_chunksize=BATCH)
+        for row in batch.to_pylist()
     }
-    return engines.made_of(
-        pa.table(
-            {
-                "tx_hash": pa.array(expected.keys(), pa.string()),
-                "expected": pa.array(expected.values(), pa.int64()),
-            }
-        ),
-        like=rows,
-    )
+    return pa.table([list(expected.keys()), list(expected.values())], schema=_EXPECTED)
 
 
 def _fees(body: object, init: object, row: Prices) -> frozenset[int]:
@@ -281,7 +274,7 @@ def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> 
     intake.same_engine("check_balances", transactions=transactions, messages=messages)
     moved = engines.by_row(moved, _with_flow)
     flows = sums.add_up(moved, ["tx_hash"], sums=["flow", "ins", "outs"], rows_as="messages")
-    rows = engines.left_join(rows, flows, left_on="hash", right_on="tx_hash")
+    rows = left_join(rows, flows, left_on="hash", right_on="tx_hash")
     rows = engines.by_row(rows, _with_change)
     rows = engines.by_group(rows, ["account"], _with_chains)
     rows = engines.integers(rows, "changes", "known", "chain", "first", "last")

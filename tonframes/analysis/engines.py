@@ -6,7 +6,7 @@ joins that keep the order of rows. Only this module and those built on it (`inta
 `periods`, `trees`) know how engines differ:
 
 - Dask computes partitions, which are pandas frames: `by_row` and `by_group` pass them to polars.
-- Engines keep the order of rows differently: `left_join`.
+- Engines keep the order of rows differently: `left_join` of `tonframes.batches`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import narwhals as nw
 import numpy as np
 import pyarrow as pa
 
+from tonframes.network import lookup
 from tonframes.wire.dtypes import dtype_of
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ Step: TypeAlias = "Callable[[Frame], Frame]"
 AnyFrame = TypeVar("AnyFrame")
 
 _ROW = "row of the frame"
+_BYTES = {byte: f"{byte:02x}" for byte in range(256)}
 
 
 # Arrow has some types in several forms, of which polars has fewer. A column comes out in the form
@@ -289,6 +291,27 @@ def _looked_up_on_spark(
     return lazy(native.join(known, in_force, "left").drop(start, stop))
 
 
+def named(frame: Frame, column: str, names: Mapping[int, str], name: str) -> Frame:
+    """Add the name of each number of 32 bits; if it has none, its digits, such as 0x0000002a."""
+    if frame.implementation.is_duckdb():
+        return _named_on_duckdb(frame, column, names, name)
+    number = nw.col(column)
+    digits = [lookup.look_up(number // 256**place % 256, _BYTES) for place in (3, 2, 1, 0)]
+    in_hex = nw.concat_str(nw.lit("0x"), *digits)
+    return frame.with_columns(nw.coalesce(lookup.look_up(number, names), in_hex).alias(name))
+
+
+def _named_on_duckdb(frame: Frame, column: str, names: Mapping[int, str], name: str) -> Frame:
+    # A subquery, which DuckDB makes a join: narwhals would search all names for each row.
+    native: Any = frame.to_native()
+    rows = ", ".join(f"({number}, '{text}')" for number, text in names.items())
+    known = f"(VALUES {rows}) AS known(number, text)"
+    found = f'(SELECT known.text FROM {known} WHERE known.number = "{column}")'  # noqa: S608 - our own names
+    return lazy(
+        native.project(f'*, coalesce({found}, format(\'0x{{:08x}}\', "{column}")) AS "{name}"')
+    )
+
+
 def integers(frame: Frame, *names: str) -> Frame:
     """Cast sums and counts to int64; some engines return wider types (DuckDB: HUGEINT)."""
     return by_row(frame, partial(_integers, names=names))
@@ -340,18 +363,6 @@ def largest_first(frame: Frame, name: str, keys: Sequence[str]) -> Frame:
     """Sort groups by a figure, and groups with the same figure by their keys."""
     descending = [True, *[False] * len(keys)]
     return frame.sort(name, *keys, descending=descending, nulls_last=True)
-
-
-def left_join(frame: Frame, other: Frame, *, left_on: str, right_on: str) -> Frame:
-    """Add the columns of another frame, in which each key is once.
-
-    polars keeps the order of the rows. The other engines have none.
-    """
-    if frame.implementation.is_polars():
-        native: Any = frame.to_native()
-        keys = {"left_on": left_on, "right_on": right_on}
-        return lazy(native.join(other.to_native(), how="left", maintain_order="left", **keys))
-    return frame.join(other, left_on=left_on, right_on=right_on, how="left")
 
 
 def once(frame: Frame, key: str) -> Frame:

@@ -9,7 +9,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.currency import UNPRICED, names_of, read_prices, with_price_at
-from tonframes.analysis.expressions import one_if
+from tonframes.analysis.expressions import divided, one_if
 from tonframes.analysis.grouping import (
     in_time_or_largest_first,
     keys_of,
@@ -288,7 +288,7 @@ def failure_summary(
         rows_as="failures",
         currency=money,
     )
-    added = ["failures", "stuck_unknown", *sums.halves_of(_AMOUNTS)]
+    added = ["failures", "stuck_unknown", *sums.parts_of(counts, _AMOUNTS)]
     groups = sums.add_up(
         engines.by_row(counts, named) if naming else counts,
         [*among, *(key for key in OWN if key in keys)],
@@ -317,5 +317,5 @@ def _with_stuck_known(rows: Frame) -> Frame:
 def _with_rates(groups: Frame) -> Frame:
     count, calls = nw.col("failures"), nw.col("calls")
     return groups.with_columns(
-        rate=count / nw.col("all"), call_rate=count / nw.when(calls > 0).then(calls)
+        rate=divided(count, nw.col("all")), call_rate=count / nw.when(calls > 0).then(calls)
     )

@@ -281,12 +281,13 @@ def fee_summary(
     """
     messages = intake.paired("fee_summary", transactions, messages)
     money = read_prices("fee_summary", prices, currency, _AMOUNTS)
+    sends = sending("fee_summary", transactions)
     doubted = in_doubt(transactions)
     rows, keys = take_grouped(
         "fee_summary",
         transactions,
         messages,
-        (*BREAKDOWN, *(sending("fee_summary", transactions) if doubted else ())),
+        (*BREAKDOWN, *(sends if doubted else ())),
         by,
         figures=(*names_of(results.FEE_SUMMARY, (), money), *_STEPS),
     )
@@ -303,7 +304,7 @@ def fee_summary(
     groups = sums.add_up(
         engines.by_row(rows, _compared if doubted else taken_apart),
         keys,
-        sums=[*sums.halves_of(["fwd_fees"]), *(UNMATCHED if doubted else ())],
+        sums=[*sums.parts_of(rows, ["fwd_fees"]), *(UNMATCHED if doubted else ())],
         amounts=_OF_ROWS,
         unsure=_UNSURE,
         combine=_COMBINED,

@@ -163,15 +163,15 @@ def gas_summary(
     )
     counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
     counts = engines.by_row(counts, _measured)
-    added = ["transactions", *_COUNTS, *sums.halves_of(_AMOUNTS), *sums.counts_of(_AMOUNTS)]
+    added = ["transactions", *_COUNTS, *sums.counts_of(_AMOUNTS)]
     priced = [] if money is None else [UNPRICED, *money.columns]
     groups = counts.group_by(grouping, drop_null_keys=False).agg(
-        *(nw.col(name).sum() for name in (*added, *priced)),
+        *(nw.col(name).sum() for name in (*added, *sums.parts_of(counts, _AMOUNTS), *priced)),
         *(nw.col(name).min() for name in _QUANTILES),
         nw.col("gas").max().alias("gas_max"),
         nw.col("bounded").max(),
     )
-    groups = engines.integers(groups, *added, *_QUANTILES, "gas_max", "bounded")
+    groups = sums.narrowed(groups, [*added, *_QUANTILES, "gas_max", "bounded"], _AMOUNTS)
     groups = sums.whole(
         groups,
         _AMOUNTS,

@@ -11,6 +11,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake
 from tonframes.analysis.doubts import tell_friendly
+from tonframes.batches import left_join
 from tonframes.inert import UNSEEN
 from tonframes.native import enter
 from tonframes.network.contracts import code_names
@@ -179,7 +180,7 @@ def _joined(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Fr
         _seen("domain").alias(name),
         _seen("user_friendly").alias(friendly),
     )
-    named = engines.left_join(rows, entries, left_on=column, right_on=_KEY)
+    named = left_join(rows, entries, left_on=column, right_on=_KEY)
     if not tokens:
         return named
     token = nw.col(column).replace_strict(tokens, default=None, return_dtype=nw.String)

@@ -10,8 +10,8 @@ import narwhals as nw
 from tonframes.analysis import engines, intake
 from tonframes.analysis.doubts import TICKS, tell_unstarted
 from tonframes.analysis.expressions import first_match
-from tonframes.network.lookup import look_up
-from tonframes.network.opcodes import opcode_names, unsigned_opcodes
+from tonframes.batches import left_join
+from tonframes.network.opcodes import OPCODE_NAMES, unsigned_opcodes
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ TICK_TOCK, EXTERNAL, EVENT = "tick-tock", "external", "event"
 BOUNCED, COMMENT, DEPOSIT = "bounced", "comment", "deposit"
 
 _HELPER, _DECODED = "with_operation", "decoded_opcode"
-_BYTES = {byte: f"{byte:02x}" for byte in range(256)}
+_OPCODE = "unsigned opcode"
 
 
 @overload
@@ -134,32 +134,27 @@ def read_of(messages: object, helper: str) -> list[str]:
 
 def to_messages(rows: Frame) -> Frame:
     """Add the operation to messages with the columns of `read_of`. Looks at single rows."""
-    named = _DECODED in rows.collect_schema().names()
     # A column, because most engines evaluate an expression as often as it is written.
-    rows = rows.with_columns(unsigned_opcodes(nw.col("opcode")).alias(OPERATION))
-    opcode = nw.col(OPERATION)
-    name = opcode_names(opcode, nw.col(_DECODED) if named else None)
+    rows = rows.with_columns(unsigned_opcodes(nw.col("opcode")).alias(_OPCODE))
+    rows = engines.named(rows, _OPCODE, OPCODE_NAMES, OPERATION)
+    opcode, name = nw.col(_OPCODE), nw.col(OPERATION)
+    if _DECODED in rows.collect_schema().names():
+        name = nw.coalesce(nw.col(_DECODED).cast(nw.String), name)
     operation = first_match(
         (nw.col("source").is_null(), nw.lit(EXTERNAL)),
         (nw.col("destination").is_null(), nw.lit(EVENT)),
         (nw.col("bounced"), nw.lit(BOUNCED)),
         (opcode == 0, nw.lit(COMMENT)),
         (opcode.is_null(), nw.lit(DEPOSIT)),
-        (~name.is_null(), name),
-        (~opcode.is_null(), _in_hex(opcode)),
+        (~opcode.is_null(), name),
     )
-    return rows.with_columns(operation.alias(OPERATION))
+    return rows.with_columns(operation.alias(OPERATION)).drop(_OPCODE)
 
 
 def to_transactions(rows: Frame) -> Frame:
     """Add the operation to transactions that have that of their in-message, if there is one."""
     operation = nw.when(nw.col("descr") == TICKS).then(nw.lit(TICK_TOCK))
     return rows.with_columns(operation.otherwise(nw.col(OPERATION)).alias(OPERATION))
-
-
-def _in_hex(opcode: nw.Expr) -> nw.Expr:
-    digits = [look_up(opcode // 256**place % 256, _BYTES) for place in (3, 2, 1, 0)]
-    return nw.concat_str(nw.lit("0x"), *digits)
 
 
 def _without_operation(
@@ -181,7 +176,7 @@ def _incoming(messages: object) -> Frame:
 
 
 def _joined(rows: Frame, incoming: Frame) -> Frame:
-    rows = engines.left_join(rows, incoming, left_on="hash", right_on="tx_hash")
+    rows = left_join(rows, incoming, left_on="hash", right_on="tx_hash")
     return cast(
         "Frame",
         engines.replace(rows, to_transactions, reads=["descr", OPERATION], writes=[OPERATION]),

@@ -138,13 +138,13 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     intervals = rows.join(before, left_on="prev_trans_hash", right_on="hash")
     intervals = engines.by_row(intervals, _counted).filter(nw.col("counts"))
     intervals = engines.by_row(intervals, _weighed)
-    added = ["intervals", "seconds", *sums.halves_of(["collected"])]
+    added = ["intervals", "seconds"]
     intervals = intervals.group_by(_KEYS).agg(
-        nw.col(*added).sum(),
+        nw.col(*added, *sums.parts_of(intervals, ["collected"])).sum(),
         nw.col("least").max(),
         nw.col("most").min(),
     )
-    intervals = engines.integers(intervals, *added)
+    intervals = sums.narrowed(intervals, added, ["collected"])
     intervals = sums.whole(
         intervals, ["collected"], helper="storage_rates", keys=["account"], wide=wide
     )
@@ -191,7 +191,7 @@ def _weighed(rows: Frame) -> Frame:
     return rows.select(
         "account",
         "seconds",
-        *sums.halves("collected"),
+        *sums.parts(rows, "collected"),
         status=nw.col("orig_status"),
         code=nw.col("account_state_code_hash_before").fill_null(""),
         price=_price(nw.col("since")),

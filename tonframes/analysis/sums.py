@@ -1,8 +1,9 @@
 """Sums of groups, exact on every engine.
 
 Sums of int64 overflow silently on pandas, polars and pyarrow. So each amount is split into two
-halves, whose sums fit int64 for nine billion rows. `whole` joins the sums of the halves, or raises
-an error that names the group whose sum does not fit.
+halves, whose sums fit int64 for nine billion rows. On DuckDB a sum of int64 has 128 bits, so an
+amount has one part there, itself. `whole` joins the sums of the parts, or raises an error that
+names the group whose sum does not fit.
 """
 
 from __future__ import annotations
@@ -60,7 +61,8 @@ def add_up(
     sums
         Columns of integers whose sums fit int64.
     amounts
-        Columns of integers whose sums may not fit. Their sums are returned as halves, for `whole`.
+        Columns of integers whose sums may not fit. The sums of their parts are returned, for
+        `whole`.
     unsure
         The amounts that may be null in all rows of a group. Their known values are counted, for
         `whole`.
@@ -76,7 +78,7 @@ def add_up(
 
     Returns
     -------
-    One row per group: the keys, the counts, `sums`, and the halves of `amounts` and `combine`. A
+    One row per group: the keys, the counts, `sums`, and the parts of `amounts` and `combine`. A
     null adds nothing to a sum.
 
     Notes
@@ -93,10 +95,10 @@ def add_up(
     groups = _amounts_added_up(
         rows, by_price, rows_as=rows_as, sums=sums, amounts=amounts, unsure=unsure
     )
-    added = [rows_as, *sums, *halves_of(amounts), *counts_of(unsure)]
+    added = [rows_as, *sums, *parts_of(rows, amounts), *counts_of(unsure)]
     if combine:
         groups = engines.by_row(groups, functools.partial(_combined, combine=combine))
-        added += halves_of(combine)
+        added += parts_of(rows, combine)
     if currency is not None:
         converted = functools.partial(_converted, currency=currency, rows_as=rows_as)
         added += [UNPRICED, *currency.columns]
@@ -116,31 +118,19 @@ def _amounts_added_up(
     amounts: list[str],
     unsure: list[str],
 ) -> Frame:
-    """Count the rows of groups and known values, and add up columns: amounts in halves."""
-    # On DuckDB a sum of int64 has 128 bits, so it is divided after it is made.
-    at_once = rows.implementation.is_duckdb()
-    parts = amounts if at_once else halves_of(amounts)
-    prepared = functools.partial(
-        _prepared, keys=keys, rows_as=rows_as, sums=sums, amounts=amounts, at_once=at_once
-    )
-    counted = unsure if at_once else [f"{name}_high" for name in unsure]
+    """Count the rows of groups and known values, and add up columns."""
+    prepared = functools.partial(_prepared, keys=keys, rows_as=rows_as, sums=sums, amounts=amounts)
     rows = engines.by_row(rows, prepared)
-    dtypes = rows.collect_schema()
+    counted = [parts_of(rows, [name])[0] for name in unsure]
     made = rows.group_by(keys, drop_null_keys=False).agg(
-        *(nw.col(name).sum() for name in (rows_as, *sums, *parts)),
+        *(nw.col(name).sum() for name in (rows_as, *sums, *parts_of(rows, amounts))),
         *(
             nw.col(name).count().alias(count)
             for name, count in zip(counted, counts_of(unsure), strict=True)
         ),
     )
-    if at_once:
-        others = made.collect_schema().names()
-        made = made.select(
-            *(name for name in others if name not in amounts),
-            *(half for name in amounts for half in halves(name)),
-        )
-    whole = [name for name in sums if not dtypes[name].is_float()]
-    return engines.integers(made, rows_as, *whole, *halves_of(amounts), *counts_of(unsure))
+    counts = [rows_as, *_narrow(rows, sums), *counts_of(unsure)]
+    return narrowed(made, counts, amounts)
 
 
 def _prepared(
@@ -150,25 +140,37 @@ def _prepared(
     rows_as: str,
     sums: Iterable[str],
     amounts: Iterable[str],
-    at_once: bool,
 ) -> Frame:
     return rows.select(
         *(nw.lit(0).alias(ALL) if key == ALL else key for key in keys),
         nw.lit(1).alias(rows_as),
         *sums,
-        *(amounts if at_once else (half for name in amounts for half in halves(name))),
+        *(part for name in amounts for part in parts(rows, name)),
     )
 
 
 def _added_up(rows: Frame, keys: Sequence[str], names: Sequence[str]) -> Frame:
-    dtypes = rows.collect_schema()
     groups = rows.group_by(keys, drop_null_keys=False).agg(nw.col(name).sum() for name in names)
-    return engines.integers(groups, *(name for name in names if not dtypes[name].is_float()))
+    return engines.integers(groups, *_narrow(rows, names))
+
+
+def _narrow(rows: Frame, names: Iterable[str]) -> list[str]:
+    """List the columns whose sums are cast to int64: not floats, nor the amounts of DuckDB."""
+    dtypes = rows.collect_schema()
+    return [name for name in names if not (dtypes[name].is_float() or dtypes[name] == nw.Int128)]
+
+
+def narrowed(groups: Frame, counts: Iterable[str], amounts: Iterable[str]) -> Frame:
+    """Cast counts to int64, and halves of amounts."""
+    duckdb = groups.implementation.is_duckdb()
+    return engines.integers(groups, *counts, *([] if duckdb else halves_of(amounts)))
 
 
 def _combined(groups: Frame, combine: Mapping[str, tuple[Sequence[str], Sequence[str]]]) -> Frame:
     return groups.with_columns(
-        half for name, (plus, minus) in combine.items() for half in combined(name, plus, minus)
+        part
+        for name, (plus, minus) in combine.items()
+        for part in combined(groups, name, plus, minus)
     )
 
 
@@ -178,15 +180,19 @@ def _converted(groups: Frame, currency: Currency, rows_as: str) -> Frame:
         nw.when(unknown).then(nw.col(rows_as)).otherwise(nw.lit(0)).alias(UNPRICED),
         *(
             # An unknown price makes the sum null in the end: until then 0, which adds nothing.
-            nw.when(~unknown).then(_ton(amount) * nw.col(PRICE)).otherwise(nw.lit(0.0)).alias(name)
+            nw.when(~unknown)
+            .then(_ton(groups, amount) * nw.col(PRICE))
+            .otherwise(nw.lit(0.0))
+            .alias(name)
             for amount, name in zip(currency.amounts, currency.columns, strict=True)
         ),
     )
 
 
-def _ton(name: str) -> nw.Expr:
-    high, low = halves_of([name])
-    return nw.col(high) / 1 + divided(nw.col(low), _BILLION)
+def _ton(groups: Frame, name: str) -> nw.Expr:
+    split = groups.implementation.is_duckdb()
+    high, low = halves(name) if split else map(nw.col, halves_of([name]))
+    return high / 1 + divided(low, _BILLION)
 
 
 def counts_of(names: Iterable[str]) -> list[str]:
@@ -200,21 +206,33 @@ def _null_if_unknown(groups: Frame, names: Sequence[str], currency: Currency | N
     return groups.with_columns(
         nw.when(nw.col(count) > 0).then(nw.col(column)).alias(column)
         for name, count in zip(names, counts_of(names), strict=True)
-        for column in (*halves_of([name]), *([priced[name]] if name in priced else []))
+        for column in (*parts_of(groups, [name]), *([priced[name]] if name in priced else []))
     ).drop(counts_of(names))
 
 
 def with_share(frame: Frame, name: str) -> Frame:
-    """Add `share`: each row's part of the sum of an amount in halves, 0 to 1."""
-    high, low = halves_of([name])
-    frame = engines.by_row(
-        frame, lambda rows: rows.with_columns(share=nw.col(high) * float(_BILLION) + nw.col(low))
-    )
+    """Add `share`: each row's part of the sum of an amount, 0 to 1."""
+    frame = engines.by_row(frame, functools.partial(_as_share, name=name))
     part = nw.col("share")
     return frame.with_columns(share=nw.when(part.sum() != 0).then(divided(part, part.sum())))
 
 
-# ── halves and wholes ────────────────────────────────────────────────────────────────────────────
+def _as_share(rows: Frame, name: str) -> Frame:
+    *high, low = map(nw.col, parts_of(rows, [name]))
+    return rows.with_columns(share=sum((half * float(_BILLION) for half in high), low / 1))
+
+
+# ── parts and wholes ─────────────────────────────────────────────────────────────────────────────
+
+
+def parts(rows: Frame, name: str) -> tuple[nw.Expr, ...]:
+    """Return the parts of an amount whose sums `whole` joins: halves, or itself on DuckDB."""
+    return (nw.col(name),) if rows.implementation.is_duckdb() else halves(name)
+
+
+def parts_of(rows: Frame, names: Iterable[str]) -> list[str]:
+    """List the names of the parts of amounts."""
+    return list(names) if rows.implementation.is_duckdb() else halves_of(names)
 
 
 def halves(name: str) -> tuple[nw.Expr, nw.Expr]:
@@ -233,13 +251,17 @@ def halves_of(names: Iterable[str]) -> list[str]:
     return [f"{name}_{half}" for name in names for half in ("high", "low")]
 
 
-def combined(name: str, plus: Sequence[str], minus: Sequence[str] = ()) -> list[nw.Expr]:
-    """Add and subtract amounts in halves. The result is in halves as well."""
+def combined(
+    groups: Frame, name: str, plus: Sequence[str], minus: Sequence[str] = ()
+) -> list[nw.Expr]:
+    """Add and subtract amounts by their parts. The result is in parts as well."""
+    added = [parts_of(groups, [other]) for other in plus]
+    taken = [parts_of(groups, [other]) for other in minus]
     made = []
-    for half in ("high", "low"):
-        terms = [nw.col(f"{other}_{half}") for other in plus]
-        terms += [nw.lit(0) - nw.col(f"{other}_{half}") for other in minus]
-        made.append(functools.reduce(operator.add, terms).alias(f"{name}_{half}"))
+    for at, part in enumerate(parts_of(groups, [name])):
+        terms = [nw.col(names[at]) for names in added]
+        terms += [nw.lit(0) - nw.col(names[at]) for names in taken]
+        made.append(functools.reduce(operator.add, terms).alias(part))
     return made
 
 
@@ -253,12 +275,12 @@ def whole(
     unsure: Sequence[str] = (),
     currency: Currency | None = None,
 ) -> Frame:
-    """Join the halves of sums.
+    """Join the parts of sums.
 
     Parameters
     ----------
     groups
-        One row per group, with the halves of `names`.
+        One row per group, with the parts of `names`.
     names
         The amounts.
     helper, keys
@@ -272,7 +294,7 @@ def whole(
 
     Returns
     -------
-    The rows with `names` in place of the halves.
+    The rows with `names` as int64 or decimals, in place of the parts.
 
     Raises
     ------
@@ -297,13 +319,19 @@ def _joined(
         return _whole_on_polars(frame, names, helper, keys)
     if frame.implementation.is_duckdb() and not wide:
         return _whole_on_duckdb(frame, names, helper, keys)
+    frame = _as_decimals(frame, names)
+    return frame if wide else _narrow_on_spark(frame, names, helper, keys)
+
+
+def _as_decimals(frame: Frame, names: Sequence[str]) -> Frame:
     decimal = nw.Decimal(38, 0)
+    if frame.implementation.is_duckdb():
+        return frame.with_columns(nw.col(*names).cast(decimal))
     billion = nw.lit(_BILLION).cast(decimal)
     for name in names:
         high, low = (nw.col(half).cast(decimal) for half in halves_of([name]))
         frame = frame.with_columns((high * billion + low).cast(decimal).alias(name))
-    frame = frame.drop(halves_of(names))
-    return frame if wide else _narrow_on_spark(frame, names, helper, keys)
+    return frame.drop(halves_of(names))
 
 
 def _whole_on_arrow(
@@ -344,15 +372,13 @@ def _whole_on_duckdb(
     groups: Frame, names: Sequence[str], helper: str, keys: Sequence[str]
 ) -> Frame:
     native: Any = groups.to_native()
-    halves = halves_of(names)
-    columns = [_quoted(name) for name in native.columns if name not in halves]
+    columns = [_quoted(name) for name in native.columns if name not in names]
     for name in names:
-        high, low = map(_quoted, halves_of([name]))
-        amount = f"({high}::HUGEINT * {_BILLION} + {low})"
+        amount = _quoted(name)
         says = _in_sql(helper, name, keys, f"{amount}::VARCHAR")
         columns.append(
             f"CASE WHEN {amount} NOT BETWEEN {_SMALLEST} AND {_LARGEST} THEN error({says})::BIGINT "
-            f"ELSE {amount}::BIGINT END AS {_quoted(name)}"
+            f"ELSE {amount}::BIGINT END AS {amount}"
         )
     return engines.lazy(native.project(", ".join(columns)))
 

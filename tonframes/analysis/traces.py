@@ -224,17 +224,17 @@ def _excesses(come: Frame) -> Frame:
 def _completed(traces: Frame) -> Frame:
     """Add `complete` and `cost`, and fill in 0 where there are no rows."""
     known = ~nw.col("started_by").is_null()
-    fees = sums.halves_of(["fwd_fees"])
+    fees = sums.parts_of(traces, ["fwd_fees"])
     traces = traces.with_columns(
         nw.col("sent", "linked", *fees).fill_null(0),
         *(
-            nw.when(known).then(nw.col(half).fill_null(0)).alias(half)
-            for half in sums.halves_of(["attached", "excesses"])
+            nw.when(known).then(nw.col(part).fill_null(0)).alias(part)
+            for part in sums.parts_of(traces, ["attached", "excesses"])
         ),
         depth=nw.col("depth").fill_null(1),
     )
     others = nw.col("transactions") - 1
     return traces.with_columns(
-        *sums.combined("cost", ["total_fees", "fwd_fees"]),
+        *sums.combined(traces, "cost", ["total_fees", "fwd_fees"]),
         complete=known & (nw.col("linked") == others) & (nw.col("sent") == others),
     )

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import narwhals as nw
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tonframes.batches import in_batches, left_join
 from tonframes.bodies.boc import require_pytoniq
 from tonframes.bodies.columns import KEYS, READ
 from tonframes.bodies.schemes import read_body
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
 AnyFrame = TypeVar("AnyFrame")
 
 _BODIES = ("body", "body_boc")
+_KEY = "body that was read"
+_WRONG = "decode_bodies needs base64 text or bytes in the column {!r}, not"
 _SCHEMA = pa.schema([(column.name, column.kind.arrow) for column in READ])
 
 
@@ -35,14 +39,14 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     Parameters
     ----------
     messages
-        A pandas, polars or pyarrow frame with the column `body` (base64) or, if there is none,
-        `body_boc` (bytes, as in the public Parquet lake); or a `Blocks`, whose messages are
-        decoded. If the frame has the column `source`, external messages are recognized by it.
+        A frame of any engine with the column `body` (base64) or, if there is none, `body_boc`
+        (bytes, as in the public Parquet lake); or a `Blocks`, whose messages are decoded. If the
+        frame has the column `source`, external messages are recognized by it.
 
     Returns
     -------
     A new frame of the same kind with one row per message, in the same order; in pandas, with the
-    same index. The dtypes do not depend on the rows:
+    same index. DuckDB, Dask and PySpark keep no order. The dtypes do not depend on the rows:
 
     - tx_hash, direction, position, msg_hash, source, destination: copied from `messages`, if it
       has them.
@@ -56,7 +60,8 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
       chain, which begin with a signature and not with an opcode. All columns after it are null for
       these messages as well.
     - bounced_opcode: in a bounce, the opcode of the message that was returned.
-    - query_id: a number that the sender chose and that answers repeat (UInt64).
+    - query_id: a number that the sender chose and that answers repeat (UInt64; on PySpark, which
+      has no such type, a decimal).
     - amount: number of jettons, in the smallest unit of the jetton, as float64: exact up to 2^53,
       rounded above. Use it for calculation and plots.
     - amount_exact: the same amount with every digit, as text. ``sum(map(int, column))`` is an
@@ -91,6 +96,10 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     filled. A body that exceeds the limits of the network (8192 cells, 2^21 bits) is not read, and
     `error` says so.
 
+    Python reads each distinct body once, on Dask once in each partition. Lazy engines do so in
+    batches when the result is computed, except DuckDB: there the distinct bodies are read during
+    the call, and are held in memory with what they contain.
+
     A sum of jettons must count each movement once, and each jetton by itself:
 
     - A message has a row with direction "out", where it was sent, and one with "in", where it
@@ -120,20 +129,54 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
     {'0:002C': 36202826, '0:1545': 22949396}
     """
     require_pytoniq("decode_bodies")
-    rows, column = _rows_and_bodies(messages)
+    rows, name = _rows_and_name(messages)
+    if rows.implementation.is_dask():  # its partitions are pandas frames
+        native: Any = rows.to_native()
+        empty = decode_bodies(native._meta)  # noqa: SLF001 - Dask has no public name for it
+        partitions: AnyFrame = native.map_partitions(decode_bodies, meta=empty)
+        return partitions
+    decoded = _lazily(rows, name) if isinstance(rows, nw.LazyFrame) else _at_once(rows, name)
+    here = set(decoded.collect_schema().names())
+    keys = [key.name for key in KEYS if key.name in here]
+    result: AnyFrame = decoded.select(*keys, *_SCHEMA.names).to_native()
+    return result
+
+
+def _at_once(rows: Rows, name: str) -> Rows:
     # Many messages have the same body, and most appear twice: as out message and as in message.
-    distinct = column.dictionary_encode()
-    read = [read_body(body.as_py()) for body in distinct.dictionary]
-    table = pa.Table.from_pylist(read, _SCHEMA).take(distinct.indices)
+    distinct = _bodies(rows[name], name).dictionary_encode()
+    table = _read(distinct.dictionary).take(distinct.indices)
     if "source" in rows.columns:
         table = _without_kinds(table, rows["source"].is_null().to_arrow())
     decoded = _frame(table, rows)
-    keys = [key.name for key in KEYS if key.name in rows.columns]
-    names = _SCHEMA.names
-    result: AnyFrame = (
-        rows.with_columns(*(decoded[name] for name in names)).select(*keys, *names).to_native()
+    return rows.with_columns(*(decoded[each] for each in _SCHEMA.names))
+
+
+def _read(bodies: pa.Array) -> pa.Table:
+    return pa.Table.from_pylist([read_body(body.as_py()) for body in bodies], _SCHEMA)
+
+
+def _lazily(rows: nw.LazyFrame[Any], name: str) -> nw.LazyFrame[Any]:
+    """Join the rows with what their distinct bodies contain."""
+    dtype = rows.collect_schema()[name]
+    if dtype not in (nw.String, nw.Binary):
+        raise TypeError(f"{_WRONG.format(name)} {dtype}")
+    here = [key.name for key in KEYS if key.name in rows.collect_schema().names()]
+    key = pa.field(_KEY, pa.string() if dtype == nw.String else pa.binary())
+    distinct = rows.select(name).filter(~nw.col(name).is_null()).unique()
+    read = in_batches(distinct, partial(_keyed, key=key), pa.schema([key, *_SCHEMA]))
+    joined = left_join(rows.select(*here, name), read, left_on=name, right_on=_KEY)
+    if "source" not in here:
+        return joined
+    shown = ~nw.col("source").is_null() | nw.col("opcode").is_null()
+    return joined.with_columns(
+        nw.when(shown).then(nw.col(each)).alias(each) for each in _SCHEMA.names if each != "opcode"
     )
-    return result
+
+
+def _keyed(distinct: pa.Table, key: pa.Field) -> pa.Table:
+    bodies = distinct.column(0).cast(key.type).combine_chunks()
+    return _read(bodies).add_column(0, key, bodies)
 
 
 def _without_kinds(table: pa.Table, external: pa.Array) -> pa.Table:
@@ -146,33 +189,28 @@ def _without_kinds(table: pa.Table, external: pa.Array) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=_SCHEMA)
 
 
-def _rows_and_bodies(messages: Any) -> tuple[Rows, pa.Array]:
-    """Check the messages and return them with their bodies, as large text or bytes."""
+def _rows_and_name(messages: Any) -> tuple[Rows | nw.LazyFrame[Any], str]:
+    """Check the messages and return them with the name of the column of bodies."""
     if inspect.getattr_static(messages, "messages", None) is not None:
         messages = messages.messages
     rows = enter(messages, "decode_bodies")
-    if isinstance(rows, nw.LazyFrame):
-        engine = rows.implementation.value
+    if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
         raise TypeError(
-            f"decode_bodies takes an eager frame, not a lazy one of {engine}: select the columns "
-            "that it needs and collect them first"
+            "decode_bodies takes messages as a frame of pandas, polars, pyarrow, DuckDB, Dask or "
+            f"PySpark, or a Blocks, not {type(messages).__name__}"
         )
-    if not isinstance(rows, nw.DataFrame):
-        raise TypeError(
-            "decode_bodies takes messages as a frame of pandas, polars or pyarrow, or a Blocks, "
-            f"not {type(messages).__name__}"
-        )
-    name = next((name for name in _BODIES if name in rows.columns), None)
+    names = rows.collect_schema().names() if isinstance(rows, nw.LazyFrame) else rows.columns
+    name = next((name for name in _BODIES if name in names), None)
     if name is None:
         raise ValueError(
             "decode_bodies needs a column body (base64) or body_boc (bytes); the frame has "
-            f"{shorten(', '.join(rows.columns[:6])) if rows.columns else 'no columns'}"
+            f"{shorten(', '.join(names[:6])) if names else 'no columns'}"
         )
-    return rows, _bodies(rows[name], name)
+    return rows, name
 
 
 def _bodies(column: nw.Series[Any], name: str) -> pa.Array:
-    wrong = f"decode_bodies needs base64 text or bytes in the column {name!r}, not"
+    wrong = _WRONG.format(name)
     try:
         found = column.to_arrow()
     except (pa.ArrowException, TypeError):

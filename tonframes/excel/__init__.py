@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import singledispatch
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -37,6 +36,7 @@ import pandas as pd
 import pyarrow as pa
 
 from tonframes.atomic import replacing
+from tonframes.bucket import local
 from tonframes.errors import shorten
 from tonframes.excel.headers import comment, declared_columns, number_format, shown, with_units
 from tonframes.inert import inert
@@ -95,6 +95,7 @@ def write_excel(path: str | PathLike[str], tables: Any) -> None:
     Examples
     --------
     >>> import tonframes as tf
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> blocks = tf.read_blocks(tf.sample())
     >>> sheets = {
@@ -111,7 +112,7 @@ def write_excel(path: str | PathLike[str], tables: Any) -> None:
     """
     if find_spec("xlsxwriter") is None:
         raise ImportError("write_excel needs XlsxWriter: pip install 'tonframes[excel]'")
-    file = Path(path)
+    file = local(path, "write_excel")
     if file.suffix.lower() != ".xlsx":
         raise ValueError(
             f"write_excel writes the format .xlsx, and Excel opens it only under a name that ends "

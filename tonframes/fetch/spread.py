@@ -19,7 +19,7 @@ from math import inf
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 from tonframes.errors import IncompleteError, TonframesWarning, shorten, warn
-from tonframes.fetch.processes import Processes, cores
+from tonframes.fetch.processes import Processes, cores, is_daemon
 from tonframes.fetch.shown import shown
 from tonframes.fetch.work import Report, Result, work
 
@@ -139,6 +139,8 @@ class Spread(Generic[R]):
                 if self._running:  # they tell that it broke, and are done again
                     return
                 self._replace()
+            except Exception as error:
+                raise self._failed(task, error) from error
             else:
                 self._running[future] = task, share
 
@@ -153,8 +155,9 @@ class Spread(Generic[R]):
             if type(error).__name__ == "KilledWorker":  # of Dask, which need not be there
                 self._lose(task, share, error)
                 return None
-            error.add_note(f"A worker of {self._executor or 'processes'} raised it: {task.name}.")
-            raise
+            raise self._failed(task, error) from error
+        if not isinstance(report, Report):
+            raise self._failed(task, TypeError(f"a task returned {shorten(report)}"))
         self._shares.give(share, report.recent)
         self._client.take_over(report.statistics, report.recent)
         shown(self._client).learn(report.known)
@@ -163,6 +166,14 @@ class Spread(Generic[R]):
             self._lose(task, None, KeyboardInterrupt())
             return None
         return report
+
+    def _failed(self, task: Task[R], error: Exception) -> IncompleteError:
+        what = f"{type(error).__name__}: {shorten(str(error))}"
+        return IncompleteError(
+            f"{task.name}: the executor {shorten(self._executor)} failed with {what}. What other "
+            "tasks had committed is kept",
+            missing=task.missing,
+        )
 
     def _lose(self, task: Task[R], share: _Share | None, error: BaseException) -> None:
         if share is not None:
@@ -176,11 +187,17 @@ class Spread(Generic[R]):
         if self._lost[task] < MOST_LOST:
             self._waiting.appendleft(task)
             return
+        cancelled = isinstance(error, CancelledError | asyncio.CancelledError)
+        why = (
+            "The executor cancels tasks: is it shut down?"
+            if cancelled
+            else "Most often the system ends a process that takes too much memory: use fewer "
+            "workers at the same time"
+        )
         self.failures.append(
             IncompleteError(
                 f"{task.name}: {MOST_LOST} workers were lost with it, the last one by "
-                f"{type(error).__name__}: {shorten(str(error))}. Most often the system ends a "
-                "process that takes too much memory: use fewer workers at the same time",
+                f"{type(error).__name__}: {shorten(str(error))}. {why}",
                 missing=task.missing,
             )
         )
@@ -194,6 +211,12 @@ class Spread(Generic[R]):
 
     def _replace(self) -> None:
         """Go on with new processes of our own: a pool that broke takes no more tasks."""
+        if is_daemon():  # which cannot start any
+            raise IncompleteError(
+                "the pool of the executor broke, and this process is a worker of multiprocessing, "
+                "which cannot start other processes: pass executor=1",
+                missing=[run for task in self._waiting for run in task.missing],
+            )
         self._executor = None
         self._close(kill=True)
 

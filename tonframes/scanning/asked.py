@@ -6,6 +6,7 @@ hold. An empty list chooses all rows.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain, product
@@ -20,7 +21,7 @@ from tonframes.seqnos import checked, from_text, joined, subtract
 from tonframes.store import Period
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from datetime import date, datetime
 
 #: The column of each table with the unix time of its block.
@@ -60,6 +61,8 @@ class Asked:
         """Check what a user passes."""
         raw = None
         if accounts is not None:
+            if not isinstance(accounts, Iterable):
+                raise TypeError(f"accounts is a list of accounts, not {shorten(accounts)}")
             listed = [accounts] if isinstance(accounts, str) else list(accounts)
             raw = tuple(dict.fromkeys(to_raw(account) for account in listed))
         for name, moment in (("since", since), ("until", until)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from tonframes.atomic import temporary
+from tonframes.bucket import local
 from tonframes.errors import shorten
 from tonframes.native import enter
 from tonframes.scanning.asked import SECONDS
@@ -25,6 +25,7 @@ from tonframes.tableset import TableSet
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
+    from pathlib import Path
 
 #: The partitions of the lake: the date of the block in UTC, such as `date=2026-05-28`.
 _BY_DATE = pads.partitioning(pa.schema([("date", pa.string())]), flavor="hive")
@@ -65,6 +66,7 @@ def to_lake(
     Examples
     --------
     >>> import tonframes as tf
+    >>> from pathlib import Path
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
     ...     to_lake(tf.sample(), Path(folder, "lake"))
@@ -72,7 +74,7 @@ def to_lake(
     ...     lake.count_rows()
     3000
     """
-    folder = Path(path)
+    folder = local(path, "to_lake")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"there is something at {folder}: to_lake writes into a new folder")
     made = temporary(folder)

@@ -149,7 +149,7 @@ def lake_at(url: str) -> LakeTables:
     filesystem, root = _opened(url)
     lake = LakeTables(url, root.rstrip("/"), filesystem)
     if not lake.names:
-        raise StoreError(f"there are no files of the lake at {url}", path=Path(url))
+        raise StoreError(f"there is neither a store nor a lake at {url}", path=Path(url))
     return lake
 
 

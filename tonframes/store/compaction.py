@@ -126,7 +126,8 @@ def _seconds(grace: str | timedelta) -> float:
         seconds = pd.Timedelta(grace).total_seconds()
     except (ValueError, TypeError):
         raise ValueError(wrong) from None
-    if isinstance(grace, int | float) or not seconds >= 0:
+    # pandas takes a number without a unit for nanoseconds.
+    if isinstance(grace, int | float) or str(grace).strip().isdecimal() or not seconds >= 0:
         raise ValueError(wrong)
     return float(seconds)
 

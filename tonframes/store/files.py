@@ -146,6 +146,9 @@ class HeldFile:
             for group in _groups_of(parquet, seqnos):
                 rows = parquet.read_row_group(group, needed)
                 self._check_columns(rows.schema, needed)
+                # The checksum of a page does not cover its header, with the number of values.
+                if len(rows) != parquet.metadata.row_group(group).num_rows:
+                    raise Damaged(self.path, f"does not have the rows of its row group {group}")
                 yield versions.upgrade(self.table, rows, footer.schema, columns)
 
     def footer(self) -> Footer:

@@ -26,7 +26,7 @@ from tonframes.seqnos import ranges
 from tonframes.store.digest import digest, inside
 from tonframes.store.files import Damaged
 from tonframes.store.identity import NETWORK
-from tonframes.store.listing import MOMENT
+from tonframes.store.listing import INGESTED, MOMENT
 from tonframes.store.overlaps import once
 from tonframes.store.store import Store
 from tonframes.wire import schema
@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from tonframes.wire.record import Table
     from tonframes.wire.tables import Tables
 
-#: The folder below the store, and what its `network.json` says.
-FOLDER = "ingested"
+#: What `network.json` of these rows says instead of a network.
 UNPROVEN = "unproven"
 
 #: What tells rows apart, where it is not the whole row.
@@ -53,7 +52,7 @@ class Ingested(Store):
     """The rows that were ingested into a store."""
 
     def __init__(self, store: str | PathLike[str]) -> None:
-        super().__init__(Store(store).path / FOLDER)
+        super().__init__(Store(store).path / INGESTED)
 
     def exists(self) -> bool:
         """Return whether anything was ingested."""

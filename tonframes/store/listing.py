@@ -35,6 +35,8 @@ _SNAPSHOT = re.compile(r"([0-9]{8}T[0-9]{6}\.[0-9]{6}Z)-[0-9a-f]{8}\.parquet")
 _ANY = re.compile(f"{_RANGE.pattern}|{_SNAPSHOT.pattern}")
 _LATEST = "9"
 
+#: The folder of rows that were ingested; see `ingested`.
+INGESTED = "ingested"
 #: The folder of files that are about to take the places of smaller ones; see `Store.merge`.
 MERGING = "merging"
 #: How often a folder is listed that changes meanwhile, or read of which files go meanwhile.
@@ -93,11 +95,12 @@ class Listing:
     def check(self) -> None:
         """Raise `StoreError` unless there is a store, with all of its folders that have files."""
         if self.network is None:
-            raise StoreError(
-                f"there is no store at {self.path}: a fetch with store={str(self.path)!r} "
-                "makes one",
-                path=self.path,
-            )
+            again = f"a fetch with store={str(self.path)!r} makes one"
+            if (self.path / INGESTED).is_dir():
+                again = f"only ingested rows, which are not proven; {again}"
+            elif (self.path / "transactions.parquet").is_file():
+                again = f"only files for other programs, which `write` has written; {again}"
+            raise StoreError(f"there is no store at {self.path}: {again}", path=self.path)
         self.check_folders()
 
     def check_folders(self) -> None:

@@ -69,6 +69,8 @@ class PlaceWriter(Writer):
         folder = self.path / MERGING
         if not folder.is_dir():
             return
+        for name in RANGED:  # folders of before, which a process that was killed has not removed
+            shutil.rmtree(folder / f"{name}.new", ignore_errors=True)
         due = [file for file in self._merged().values() if self._is_due(file, grace)]
         self._put_in_place([file for file in due if self._is_sound(file)])
         self._remove_second_names(grace)

@@ -682,7 +682,13 @@ def files_in(store):
     return len(list((store / "account_transactions").glob("*.parquet")))
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=["kill", "interrupt"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGKILL, id="kill"),
+        pytest.param(signal.SIGINT, id="interrupt", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize(
     "times", [2, pytest.param(len(SEEDS), marks=[pytest.mark.slow, pytest.mark.timeout(900)])]
 )
