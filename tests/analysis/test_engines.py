@@ -144,15 +144,14 @@ def marks(engine, call):
     """Return the marker of a pair; the ordinary run has all calls on pyarrow only."""
     if engine == "spark":
         return [pytest.mark.spark]
-    if engine == "dask":
-        return [] if call in KINDS else [pytest.mark.slow]
     return [pytest.mark.slow] if " of " in call and engine != "pyarrow" else []
 
 
+#: Dask and Spark have all calls on a store of many files, below.
 PAIRS = [
     pytest.param(engine, call, marks=marks(engine, call))
     for engine in (*ENGINES[1:], "spark")
-    for call in CALLS
+    for call in (KINDS if engine in ("dask", "spark") else CALLS)
 ]
 
 
@@ -243,7 +242,7 @@ def test_every_helper_on_a_store_of_many_files(engine, call, places):
             or [pytest.mark.slow] * (engine != "pyarrow" or " of " in call),
         )
         for engine in SCANNED
-        for call in CALLS
+        for call in (CALLS if engine in ("pyarrow", "polars-lazy") else KINDS)
         if call not in WHOLE
     ],
 )

@@ -146,7 +146,7 @@ def test_ctrl_c_keeps_what_has_come_without_another_request(
         if not windows:
             lacks_windows(client)
         try:
-            tf.fetch_blocks(SEQNOS[:60], client=client, store=tmp_path)
+            tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
         except KeyboardInterrupt as error:
             [note] = error.__notes__
         else:
@@ -163,7 +163,7 @@ def test_ctrl_c_keeps_what_has_come_without_another_request(
     if not windows:
         assert held >= answers // 2 - 16
     with tf.Client(service.url) as client:
-        tf.fetch_blocks(SEQNOS[:60], client=client, store=tmp_path)
+        tf.fetch_blocks(SEQNOS[:90], client=client, store=tmp_path)
     assert Store(tmp_path).held() == (SEQNOS[:90],)
     whole(Store(tmp_path), chain[0])
 

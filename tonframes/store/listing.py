@@ -95,12 +95,11 @@ class Listing:
     def check(self) -> None:
         """Raise `StoreError` unless there is a store, with all of its folders that have files."""
         if self.network is None:
-            again = f"a fetch with store={str(self.path)!r} makes one"
-            if (self.path / INGESTED).is_dir():
-                again = f"only ingested rows, which are not proven; {again}"
-            elif (self.path / "transactions.parquet").is_file():
-                again = f"only files for other programs, which `write` has written; {again}"
-            raise StoreError(f"there is no store at {self.path}: {again}", path=self.path)
+            raise StoreError(
+                f"there is no store at {self.path}: {_instead(self.path)}a fetch with "
+                f"store={str(self.path)!r} makes one",
+                path=self.path,
+            )
         self.check_folders()
 
     def check_folders(self) -> None:
@@ -373,6 +372,17 @@ def widest(runs: Iterable[range]) -> tuple[range, ...]:
         if not widest or run[-1] not in widest[-1]:
             widest.append(run)
     return tuple(widest)
+
+
+def _instead(path: Path) -> str:
+    """Return what is at a path in place of a store, "" if nothing that is known."""
+    if isinstance(path, BucketPath):
+        return ""
+    if (path / INGESTED).is_dir():
+        return "only ingested rows, which are not proven; "
+    if (path / "transactions.parquet").is_file():
+        return "only files for other programs, which `write` has written; "
+    return ""
 
 
 def _checked_path(path: str | PathLike[str] | BucketPath) -> Path:
