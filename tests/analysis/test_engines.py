@@ -220,6 +220,7 @@ def scanned_marks(engine, call):
         pytest.param(engine, call, marks=scanned_marks(engine, call))
         for engine in SCANNED
         for call in CALLS
+        if engine != "spark" or " of " not in call  # a call takes Spark some seconds
     ],
 )
 def test_every_helper_on_a_store_of_many_files(engine, call, places):
