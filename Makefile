@@ -31,8 +31,11 @@ CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN)
 WORKERS ?= $(shell expr $(CORES) + 1)
 
 # The tests that depend most on the versions of other packages, with five examples of each property:
-# all but the long ones of fetching, the local service, and the answers that are too large.
-VERSION_TESTS := --dist=worksteal --ignore=tests/client/test_size.py tonframes tests/analysis tests/bodies tests/client tests/network tests/plots tests/store \
+# all but the long ones of fetching, the local service, answers that are too large, and large stores.
+VERSION_TESTS := --dist=worksteal --ignore=tests/client/test_size.py \
+	--ignore=tests/store/test_compaction.py --ignore=tests/store/test_many_files.py \
+	--ignore=tests/store/test_overlaps.py --ignore=tests/store/test_store_under_fire.py \
+	tonframes tests/analysis tests/bodies tests/client tests/network tests/plots tests/store \
 	tests/wire tests/fetch/test_fetch.py \
 	tests/test_addresses.py tests/test_cli.py tests/test_excel.py tests/test_export.py tests/test_frames.py
 
