@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from slow import slow
 
 from tonframes import parse_blocks, synthetic_blocks
@@ -30,6 +31,21 @@ ENGINES = (
 )
 #: For tests of one step: Dask takes longest, so that it is left to the slow run.
 MOST_ENGINES = [*ENGINES[:-1], *slow("dask")]
+#: The engines of `scan`, and their names here.
+PARITY = {
+    "pyarrow": "pyarrow",
+    "polars": "polars-lazy",
+    "duckdb": "duckdb",
+    "dask": "dask",
+    "spark": "spark",
+}
+EVERY = [
+    "pyarrow",
+    "polars",
+    "duckdb",
+    *slow("dask"),
+    pytest.param("spark", marks=pytest.mark.spark),
+]
 LAZY = ("polars-lazy", "duckdb", "dask", "spark")
 
 

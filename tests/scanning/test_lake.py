@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from chains import store_of_files
-from parity import collected, spark_session
+from parity import EVERY, PARITY, collected, spark_session
 from pyarrow import fs
 from slow import slow
 
@@ -20,20 +20,6 @@ import tonframes as tf
 from tonframes.scanning import lake
 from tonframes.scanning.rows import LakeRows
 
-PARITY = {
-    "pyarrow": "pyarrow",
-    "polars": "polars-lazy",
-    "duckdb": "duckdb",
-    "dask": "dask",
-    "spark": "spark",
-}
-EVERY = [
-    "pyarrow",
-    "polars",
-    "duckdb",
-    *slow("dask"),
-    pytest.param("spark", marks=pytest.mark.spark),
-]
 NAMES = ("transactions", "messages", "blocks")
 ACCOUNT = f"0:{'A' * 64}"
 LONG = bytes(range(200))  # base64 of it is longer than a line of MIME

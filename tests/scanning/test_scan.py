@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from chains import store_of_files
-from parity import collected, spark_session
+from parity import EVERY, PARITY, collected, spark_session
 from pyarrow import fs
 from slow import slow
 
@@ -29,21 +29,6 @@ from tonframes.wire.tables import with_columns
 
 FIRST = 90_000_000
 NAMES = ("transactions", "messages", "blocks")
-#: The engines, and their names in `parity`.
-PARITY = {
-    "pyarrow": "pyarrow",
-    "polars": "polars-lazy",
-    "duckdb": "duckdb",
-    "dask": "dask",
-    "spark": "spark",
-}
-EVERY = [
-    "pyarrow",
-    "polars",
-    "duckdb",
-    *slow("dask"),
-    pytest.param("spark", marks=pytest.mark.spark),
-]
 
 
 @pytest.fixture(scope="session")

@@ -751,7 +751,7 @@ def test_without_credentials(bucket, monkeypatch, tmp_path):
         ("s3:///ton", ValueError, "expected s3://BUCKET/PATH"),
         ("s3://bucket/../ton", ValueError, "expected s3://BUCKET/PATH"),
         ("ftp://bucket/ton", ValueError, "begins with s3:// or gs://"),
-        ("file:///tmp/ton", ValueError, "named by its path"),
+        ("file:///ton", ValueError, "named by its path"),
         (Path("s3://bucket/ton"), TypeError, "pass it as text"),
     ],
 )
