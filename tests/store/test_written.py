@@ -98,7 +98,7 @@ def test_a_full_disk_leaves_the_files_that_were_there(tmp_path):
 
 def test_files_of_two_calls_are_refused(folder, tmp_path):
     sample(5).write(tmp_path / "other")
-    for name in NAMES[:-1]:
+    for name in NAMES:
         file = folder / f"{name}.parquet"
         kept = file.read_bytes()
         shutil.copy(tmp_path / "other" / file.name, folder)
@@ -106,6 +106,14 @@ def test_files_of_two_calls_are_refused(folder, tmp_path):
             tf.read_blocks(folder)
         file.write_bytes(kept)
     assert is_right(folder, 3)
+
+
+def test_an_address_book_of_accounts_is_read_with_blocks(folder):
+    accounts = tf.read_accounts(tf.sample())
+    accounts.write(folder)
+    read = tf.read_blocks(folder)
+    assert read.arrow("transactions").equals(sample(3).arrow("transactions"))
+    assert read.arrow("address_book").equals(accounts.arrow("address_book"))
 
 
 @pytest.mark.parametrize("name", NAMES)
