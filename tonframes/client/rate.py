@@ -196,7 +196,7 @@ class Rate:
         return Turn(now - came, self._note)
 
     def _left(self) -> float:
-        """Return the seconds after which the next request may be sent, or to look again."""
+        """Return the seconds to wait until the next request may be sent, or until the next look."""
         with self._state:
             now = self._clock.now()
             while self._sent and self._sent[0] + self._full <= now:
