@@ -64,7 +64,7 @@ def demo(store: str | PathLike[str]) -> Path:
         )
         accounts = fetch_accounts(addresses, client=client, store=folder, progress=True)
         done = client.statistics
-    say(f"   {done.requests} requests; the files are kept, and not fetched again")
+    say(f"   {done.requests} requests; what the store holds is not fetched again")
     say("\n3. The results, as typed frames")
     for name in blocks.names:
         say(f"   blocks.{name:<14} {blocks.frame(name).shape}")

@@ -143,7 +143,7 @@ def _decimals(places: int) -> str:
 
 
 def shown(cell: Any, form: str | None) -> str:
-    """Return about what Excel shows, which tells how wide a column must be."""
+    """Return about what Excel shows, to find out how wide a column must be."""
     if cell is None:
         return ""
     if not form or not isinstance(cell, float | Decimal):
