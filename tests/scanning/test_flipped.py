@@ -126,7 +126,7 @@ def outcome(store: Path, engine: str, content: bytes, expected: list[object], fl
     file_of(store).write_bytes(damaged)
     try:
         found = rows_of(store, engine, column)
-    except Exception:  # noqa: BLE001 - each engine has its own
+    except BaseException:  # noqa: BLE001 - each engine has its own, and a panic of polars is no Exception
         return "error"
     finally:
         file_of(store).write_bytes(content)
@@ -150,8 +150,9 @@ def test_a_flipped_kind_of_a_page_is_an_error_and_loses_no_rows(engine, store):
 
 
 @pytest.mark.slow
-def test_any_flipped_bit_of_a_header_is_an_error_or_changes_nothing(store):
-    found = Counter(outcomes(store, "pyarrow", flips(file_of(store))))
+@pytest.mark.parametrize("rest", range(4))
+def test_any_flipped_bit_of_a_header_is_an_error_or_changes_nothing(rest, store):
+    found = Counter(outcomes(store, "pyarrow", flips(file_of(store))[rest::4]))
     assert found.keys() == {"same", "error"}
 
 
@@ -170,7 +171,7 @@ def test_engines_that_read_files_themselves_lose_no_rows(engine, allowed, store)
     """DuckDB may take a flipped bit for other values. Both may end the process."""
     context = multiprocessing.get_context("spawn")
     content = file_of(store).read_bytes()
-    left, found, ended = flips(file_of(store)), Counter(), 0
+    left, found, ended = flips(file_of(store))[::6], Counter(), 0
     while left:
         source, sink = context.Pipe(duplex=False)
         process = context.Process(target=_send, args=(store, engine, left, sink))

@@ -37,9 +37,9 @@ _MODULES = {
     "dask": ("dask.dataframe", "Dask", "engines"),
     "spark": ("pyspark.sql", "PySpark", "spark"),
 }
-#: Columns that every table has, and that are read quickly. The checksum of a page does not cover its
-#: header. If a page has a wrong kind there, pyarrow passes over it, and notices that rows are missing
-#: only if it reads another column too.
+#: Columns that every table has, and that are read quickly. The checksum of a page does not cover
+#: its header. If the header has a wrong kind of page, pyarrow skips the page, and notices that rows
+#: are missing only if it reads another column too.
 _READ_TOO = ("mc_block_seqno", "block_time")
 #: Bytes of files that make a partition in Dask.
 _PARTITION = 1 << 24

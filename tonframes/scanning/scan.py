@@ -110,6 +110,9 @@ def scan(
     as `read_blocks` does. The other engines read local files in their own way, and do not: a
     flipped bit may be read as another value. `verify_store` finds damage.
 
+    Rows that `ingest` has put into a store are not proven and not among those here, as in
+    `read_blocks` without `unproven=True`. A store that has no others is an error.
+
     A frame names the files that were there when it was made. If one of them is gone later, the
     engine says so: make a new frame. A `Scan` lists the files each time that it is used.
 
