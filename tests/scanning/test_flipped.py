@@ -6,12 +6,15 @@ import multiprocessing
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from slow import slow
 
 import tonframes as tf
+from tonframes.scanning import engines
 from tonframes.store import Store
+from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -147,6 +150,22 @@ def test_a_flipped_kind_of_a_page_is_an_error_and_loses_no_rows(engine, store):
     found = Counter(outcomes(store, engine, flips(file_of(store), KIND)))
     assert found.keys() <= {"same", "error"}
     assert found["error"]
+
+
+def test_rows_are_not_lost_where_there_are_others_in_memory(store):
+    file = file_of(store)
+    content = file.read_bytes()
+    [place, *_] = [place for column, place, _ in flips(file, KIND) if column == "account"]
+    damaged = bytearray(content)
+    damaged[place] ^= 2
+    file.write_bytes(damaged)
+    kind = schema.TRANSACTIONS.schema
+    files = engines.Files((str(file),), (len(content),), kind, [], more=kind.empty_table())
+    try:
+        with pytest.raises(pa.ArrowInvalid, match="length"):
+            engines.frame_of("pyarrow", files).to_table(["account"])
+    finally:
+        file.write_bytes(content)
 
 
 @pytest.mark.slow

@@ -122,7 +122,7 @@ def frame_of(engine: Engine, files: Files) -> Any:
 def _with_more(engine: Engine, files: Files, more: pa.Table) -> Any:
     """Return files and further rows as one frame."""
     if engine == "pyarrow":  # a data set of data sets does not see their filters
-        rows = pads.dataset([_dataset(files, rows=[]), pads.dataset(more)])
+        rows = pads.dataset([_dataset(files, rows=[]), pads.dataset(more)]).filter(_read_too())
         chosen = as_arrow(files.chosen)
         return rows if chosen is None else rows.filter(chosen)
     parts = [frame_of(engine, replace(files, more=None)), frame_of_table(engine, more)]
@@ -163,7 +163,7 @@ def _dataset(files: Files, *, rows: Filter | None = None) -> pads.Dataset:
     if files.groups is not None:
         parts = [part.subset(row_group_ids=files.groups) for part in dataset.get_fragments()]
         dataset = pads.FileSystemDataset(parts, dataset.schema, dataset.format, dataset.filesystem)
-    if files.lake is None:
+    if rows is None and files.lake is None:
         dataset = dataset.filter(_read_too())
     chosen = as_arrow(files.chosen if rows is None else rows)
     return dataset if chosen is None else dataset.filter(chosen)

@@ -226,8 +226,9 @@ class Reader(Listing):
 
         rows, size = [table.schema.empty_table().select(needed)], 0
         files = self._by_time(self.held_snapshots(name, as_of=as_of))
-        if until is not None:  # a joined file may have rows of before, and has the last moment
-            files += self.held_snapshots(name)[len(files) :][:1]
+        if until is not None:  # a joined file has the last moment of its rows, and earlier ones
+            later = set(self.held_snapshots(name)).difference(files)
+            files += sorted(later, key=lambda file: file.path.name)[:1]
         for part in in_threads(lambda file: file.read(needed), files):
             rows.append(part)
             size += rows[-1].nbytes
