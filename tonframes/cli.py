@@ -122,13 +122,7 @@ def _parser() -> argparse.ArgumentParser:
     blocks.add_argument(
         "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
     )
-    blocks.add_argument(
-        "--processes",
-        type=_count,
-        metavar="N",
-        help="how many processes fetch; 1 is this one alone (default: as many as cores for 1000 "
-        "masterchain blocks and more from a service without a rate limit, and 1 elsewhere)",
-    )
+    _add_processes(blocks, "1000 masterchain blocks")
     _add_service(blocks)
     blocks.set_defaults(run=_fetch_blocks)
 
@@ -238,6 +232,16 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _add_processes(command: argparse.ArgumentParser, enough: str) -> None:
+    command.add_argument(
+        "--processes",
+        type=_count,
+        metavar="N",
+        help=f"how many processes fetch; 1 is this one alone (default: as many as cores for {enough} "
+        "and more from a service without a rate limit, and 1 elsewhere)",
+    )
+
+
 def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     text = (
         "Fetch all transactions and messages of accounts between two times. Those that the store "
@@ -267,6 +271,7 @@ def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser])
     transactions.add_argument(
         "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
     )
+    _add_processes(transactions, "1000 accounts")
     _add_service(transactions)
     transactions.set_defaults(run=_fetch_transactions)
 
@@ -401,7 +406,12 @@ def _fetch_transactions(options: argparse.Namespace) -> None:
             return
         sys.stderr.write(f"{plan}\n")
         history = tf.fetch_transactions(
-            accounts, since=since, until=until, client=client, store=store
+            accounts,
+            since=since,
+            until=until,
+            client=client,
+            store=store,
+            executor=options.processes,
         )
         print(_card(history))
 
