@@ -122,7 +122,11 @@ def _parser() -> argparse.ArgumentParser:
     blocks.add_argument(
         "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
     )
-    _add_processes(blocks, "1000 masterchain blocks")
+    _add_processes(
+        blocks,
+        "as many as cores for 1000 masterchain blocks and more from a service without a rate limit, "
+        "and 1 elsewhere",
+    )
     _add_service(blocks)
     blocks.set_defaults(run=_fetch_blocks)
 
@@ -232,13 +236,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_processes(command: argparse.ArgumentParser, enough: str) -> None:
+def _add_processes(command: argparse.ArgumentParser, default: str) -> None:
     command.add_argument(
         "--processes",
         type=_count,
         metavar="N",
-        help=f"how many processes fetch; 1 is this one alone (default: as many as cores for {enough} "
-        "and more from a service without a rate limit, and 1 elsewhere)",
+        help=f"how many processes fetch; 1 is this one alone (default: {default})",
     )
 
 
@@ -271,7 +274,7 @@ def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser])
     transactions.add_argument(
         "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
     )
-    _add_processes(transactions, "1000 accounts")
+    _add_processes(transactions, "1")
     _add_service(transactions)
     transactions.set_defaults(run=_fetch_transactions)
 

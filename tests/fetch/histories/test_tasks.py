@@ -13,7 +13,7 @@ from workers import children, killing, pool, pressing
 
 import tonframes as tf
 from tonframes.client import Client
-from tonframes.fetch import processes
+from tonframes.fetch import spread
 from tonframes.fetch.histories import tasks, transactions
 from tonframes.fetch.histories.tasks import SomeHistories
 from tonframes.store import Period, Store, held_spans
@@ -150,11 +150,9 @@ def test_a_worker_that_does_not_see_the_store(service, tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_many_accounts_use_processes_by_default(service, tmp_path, monkeypatch, expected):
-    monkeypatch.setattr(transactions, "LARGE", 5)
-    monkeypatch.setattr(processes, "cores", lambda: 2)
-    assert rows(fetch(service.url, tmp_path, None)) == expected
-    assert len({seen.peer for seen in service.seen}) > 4
+def test_processes_are_used_only_if_they_are_asked_for(service, monkeypatch, expected):
+    monkeypatch.setattr(spread, "Processes", None)
+    assert rows(fetch(service.url, None, None)) == expected
 
 
 def test_what_cannot_be_an_executor(tmp_path):

@@ -40,9 +40,6 @@ if TYPE_CHECKING:
     from tonframes.store import Store
     from tonframes.wire.tables import Tables
 
-#: Accounts from which on processes pay: they take a second to start.
-LARGE = 1000
-
 
 def fetch_transactions(
     accounts: Iterable[str],
@@ -80,9 +77,9 @@ def fetch_transactions(
     store
         As in `fetch_blocks`. Transactions of accounts have their own folders in it.
     executor
-        As in `fetch_blocks`; None is as many processes as there are cores for 1000 accounts and more
-        from a service without a rate limit, and 1 elsewhere. One worker reads the whole history of
-        an account.
+        As in `fetch_blocks`, but None is this process alone: whether processes pay depends on the
+        number of transactions, which is not known beforehand. One worker reads the whole history
+        of an account.
     progress
         Whether to show a progress bar; None shows one in a terminal or a notebook.
 
@@ -202,7 +199,7 @@ def fetch_periods(
     fetched: list[Tables],
     network: Network,
     *,
-    executor: ExecutorOption = 1,
+    executor: ExecutorOption = None,
     progress: bool | None,
 ) -> Outcome:
     """Fetch and commit what a store lacks of the histories of accounts.
@@ -235,7 +232,7 @@ def fetch_periods(
     network.confirm()
     with shown(len(lacking), "accounts", show=progress) as bar:
         service = _service(client)
-        workers = workers_for(executor, client, is_large=len(lacking) >= LARGE)
+        workers = workers_for(executor, client, is_large=False)
         histories = (
             Histories(client, store, service, bar)
             if workers == 1
