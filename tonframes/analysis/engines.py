@@ -34,6 +34,7 @@ Step: TypeAlias = "Callable[[Frame], Frame]"
 AnyFrame = TypeVar("AnyFrame")
 
 _ROW = "row of the frame"
+_FOUND = "found_texts"
 _BYTES = {byte: f"{byte:02x}" for byte in range(256)}
 
 
@@ -307,21 +308,19 @@ def look_up_texts(
 def _texts_joined_on_duckdb(
     frame: Frame, column: str, texts: Mapping[Any, tuple[str, ...]], names: Sequence[str]
 ) -> Frame:
-    # narwhals would search all values for each row. The query has no other relation, because
-    # relations of two connections cannot be joined.
+    # A subquery, which DuckDB makes a join: narwhals would search all values for each row. It is no
+    # join of relations, because those of two connections cannot be joined.
     def written(value: object) -> str:
         return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
 
     native: Any = frame.to_native()
     rows = ", ".join(f"({', '.join(map(written, (key, *each)))})" for key, each in texts.items())
-    columns = ", ".join(["known_value", *names])
-    return lazy(
-        native.query(
-            "given",
-            f"SELECT given.*, known.* EXCLUDE (known_value) FROM given "  # noqa: S608 - our own texts
-            f'LEFT JOIN (VALUES {rows}) AS known({columns}) ON given."{column}" = known_value',
-        )
-    )
+    known = f"(VALUES {rows}) AS known({', '.join(['value', *names])})"
+    row = ", ".join(f"'{name}': known.{name}" for name in names)
+    found = f'(SELECT {{{row}}} FROM {known} WHERE known.value = "{column}")'  # noqa: S608 - our own texts
+    added = ", ".join(f"{_FOUND}.{name} AS {name}" for name in names)
+    joined = native.project(f"*, {found} AS {_FOUND}")
+    return lazy(joined.project(f"* EXCLUDE ({_FOUND}), {added}"))
 
 
 def named(frame: Frame, column: str, names: Mapping[int, str], name: str) -> Frame:

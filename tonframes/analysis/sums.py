@@ -114,7 +114,9 @@ def add_up(
         added += [UNPRICED, *currency.columns]
         groups = _added_up(engines.by_row(groups, converted), first, added)
     if apart or (accounts and single):
-        groups = engines.by_row(groups, lambda frame: frame.with_columns(accounts=nw.lit(1)))
+        groups = engines.by_row(
+            groups, lambda frame: frame.with_columns(accounts=nw.lit(1, nw.Int64))
+        )
     if apart:
         groups = _added_up(groups, keys, [*added, "accounts"])
     return groups
