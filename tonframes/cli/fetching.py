@@ -41,12 +41,10 @@ def _add_blocks(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
     blocks.add_argument(
         "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
     )
-    blocks.add_argument(
-        "--processes",
-        type=arguments.count,
-        metavar="N",
-        help="how many processes fetch; 1 is this one alone (default: as many as cores for 1000 "
-        "masterchain blocks and more from a service without a rate limit, and 1 elsewhere)",
+    _add_processes(
+        blocks,
+        "as many as cores for 1000 masterchain blocks and more from a service without a rate "
+        "limit, and 1 elsewhere",
     )
     _add_service(blocks)
     blocks.set_defaults(run=_fetch_blocks)
@@ -96,6 +94,7 @@ def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser])
     transactions.add_argument(
         "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
     )
+    _add_processes(transactions, "1")
     _add_service(transactions)
     transactions.set_defaults(run=_fetch_transactions)
 
@@ -116,7 +115,12 @@ def _fetch_transactions(options: argparse.Namespace) -> None:
             return
         sys.stderr.write(f"{plan}\n")
         history = tf.fetch_transactions(
-            accounts, since=since, until=until, client=client, store=store
+            accounts,
+            since=since,
+            until=until,
+            client=client,
+            store=store,
+            executor=options.processes,
         )
         print(_card(history))
 
@@ -191,6 +195,15 @@ def _follow(options: argparse.Namespace) -> None:
             following = tf.follow_blocks(options.start, client=client, store=_store(options))
         for blocks in following:
             print(_card(blocks).partition("\n")[0], flush=True)
+
+
+def _add_processes(parser: argparse.ArgumentParser, default: str) -> None:
+    parser.add_argument(
+        "--processes",
+        type=arguments.count,
+        metavar="N",
+        help=f"how many processes fetch; 1 is this one alone (default: {default})",
+    )
 
 
 def _add_service(parser: argparse.ArgumentParser) -> None:

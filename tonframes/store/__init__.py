@@ -8,7 +8,7 @@
       transactions/00049000000-00049000100.parquet        half-open ranges of masterchain seqnos
       messages/…  blocks/…                                the same ranges
       accounts/20261121T094500.123456Z-6b1f0a2c.parquet   snapshots, appended and never changed
-      address_book/…  metadata/…
+      metadata/…  address_book/…                          files of the address book may be joined
       account_transactions/20261121T094500.123456Z-….parquet   transactions of accounts
       account_messages/…  histories/…                     their messages, and the spans they cover
       ingested/…                                          rows that are not proven; see `ingested`
@@ -63,7 +63,7 @@ The modules, from what users call down to bytes::
     histories     transactions of accounts: which spans are held, and their rows
     reader        the rows of seqnos and snapshots that are held
     damage        files that are no longer what was written: found, and set aside
-    merging       small files of histories are merged
+    merging       small files of histories and of the address book are merged
     sorting       rows of a file sorted by account
     overlaps      rows that two files have are read once, or refused
     listing       which files there are, and which seqnos are held
