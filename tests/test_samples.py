@@ -51,6 +51,31 @@ def test_what_a_sample_does_not_hold_is_not_fetched_into_it(tmp_path):
     assert f"fetch them with fetch_blocks(..., store='{tmp_path}')" in str(caught.value)
 
 
+def test_a_synthetic_store_is_served_and_fetched_as_it_is(tmp_path):
+    made = tf.synthetic_store(tmp_path / "made", 120, seed=3, transactions_per_block=5)
+    with tf.serve(made) as url:
+        fetched = tf.fetch_blocks("90000000:90000120", client=url, store=tmp_path / "fetched")
+    held = tf.read_blocks(made, verify=True)
+    for name in ("messages", "blocks"):
+        assert_frame_equal(fetched.frame(name), held.frame(name))
+    # Deployed services change gas and empty credit phases, and so does the local one.
+    columns = ["hash", "mc_block_seqno", "account", "lt", "total_fees"]
+    assert_frame_equal(fetched.transactions[columns], held.transactions[columns])
+    assert len(held.transactions) == 600
+    other = tf.synthetic_store(tmp_path / "other", 1, transactions_per_block=5)
+    assert set(tf.read_blocks(other).transactions.hash).isdisjoint(held.transactions.hash)
+
+
+def test_a_synthetic_store_is_a_new_one(tmp_path):
+    with pytest.raises(ValueError, match="name a folder that does not exist yet"):
+        tf.synthetic_store(tmp_path, 1)
+    with pytest.raises(ValueError, match="at least 1 masterchain block"):
+        tf.synthetic_store(tmp_path / "made", 0)
+    with pytest.raises(ValueError, match="transactions_per_block"):
+        tf.synthetic_store(tmp_path / "made", 1, transactions_per_block=1)
+    assert not (tmp_path / "made").exists()
+
+
 @pytest.mark.slow
 def test_histories_are_what_their_maker_makes(tmp_path):
     write_sample("histories", tmp_path / "made")

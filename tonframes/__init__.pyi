@@ -55,7 +55,7 @@ from .plots import (
     plot_gas,
     plot_trace,
 )
-from .samples import sample
+from .samples import sample, synthetic_store
 from .scanning import Scan, scan, to_lake
 from .service import serve
 from .store import (
@@ -136,6 +136,7 @@ __all__ = [
     "serve",
     "storage_rates",
     "synthetic_blocks",
+    "synthetic_store",
     "to_friendly",
     "to_lake",
     "to_raw",

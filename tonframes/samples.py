@@ -1,4 +1,4 @@
-"""The sample stores: made-up data for learning and testing."""
+"""The sample stores, and larger ones: made-up data for learning and testing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from tonframes.seqnos import ranges
+from tonframes.bucket import local
+from tonframes.seqnos import SPAN, ranges
 from tonframes.store import MADE_UP, Span, Store
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order, stamped, with_columns
@@ -15,6 +16,7 @@ from tonframes.wire.tables import in_order, stamped, with_columns
 if TYPE_CHECKING:
     from os import PathLike
 
+    from tonframes.synthetic import Chain
     from tonframes.wire.record import Record
 
 Sample: TypeAlias = Literal["blocks", "histories"]
@@ -26,6 +28,8 @@ FOLDERS: dict[Sample, str] = {"blocks": "sample", "histories": "histories"}
 BLOCKS, ACCOUNTS = 120, 300
 #: After how many weeks the sample of histories is fetched, before the end: 4 May.
 FETCHED = (6,)
+#: Masterchain blocks of a synthetic store that are in memory at once.
+AT_ONCE = SPAN
 #: Network of the samples.
 NETWORK = "-217"
 
@@ -69,6 +73,60 @@ def sample(name: Sample = "blocks") -> Path:
     return installed if installed.is_dir() else package.parent / "data" / FOLDERS[name]
 
 
+def synthetic_store(
+    path: str | PathLike[str], n: int, *, seed: int = 0, transactions_per_block: int = 25
+) -> Path:
+    """Write a store with consecutive masterchain blocks of a synthetic chain.
+
+    It is larger than the samples, for trying compaction, engines and fetches of long ranges:
+    `serve` answers from it as from any other store. 1000 masterchain blocks of 5 transactions take
+    about 5 seconds.
+
+    Parameters
+    ----------
+    path
+        A folder that does not exist yet.
+    n
+        Number of masterchain blocks; the first is 90,000,000.
+    seed
+        Another number makes other accounts and amounts.
+    transactions_per_block
+        Number of transactions that each masterchain block commits, about; at least 5.
+
+    Returns
+    -------
+    The path of the store.
+
+    Raises
+    ------
+    ValueError
+        There is something at `path`, or a number is too small.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import tonframes as tf
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     store = tf.synthetic_store(f"{folder}/store", 12, transactions_per_block=5)
+    ...     held = tf.read_blocks(store)
+    ...     print(held.seqnos, len(held.transactions))
+    (range(90000000, 90000012),) 60
+    """
+    from tonframes.synthetic import Chain  # noqa: PLC0415 - reading the samples does not need it
+
+    if n < 1:
+        raise ValueError(f"n is {n}: expected at least 1 masterchain block")
+    chain = Chain(seed, transactions_per_block=transactions_per_block)
+    folder = local(path, "synthetic_store")
+    if folder.exists():
+        raise ValueError(f"there is something at {folder}: name a folder that does not exist yet")
+    store = Store(folder)
+    store.claim(NETWORK, MADE_UP)
+    for start in range(0, n, AT_ONCE):
+        _write_next(store, chain, min(AT_ONCE, n - start))
+    return store.path
+
+
 def write_sample(name: Sample, path: str | PathLike[str]) -> None:
     """Write a sample store; the result is the same every time.
 
@@ -92,15 +150,21 @@ def _write_blocks(store: Store) -> None:
     store.claim(NETWORK, MADE_UP)
     addresses: list[str] = []
     for _ in range(2):
-        read = [_page(schema.BLOCKS_ANSWER, chain.next_block()) for _ in range(BLOCKS // 2)]
-        tables = in_order(pages.blocks_tables(read))
-        moment = datetime.fromtimestamp(chain.now, UTC)
-        seqnos = ranges(tables["blocks"]["mc_block_seqno"].to_pylist())
-        store.write_blocks(stamped(tables, moment), seqnos, proof="synthetic")
+        _write_next(store, chain, BLOCKS // 2)
         if not addresses:
             everyone = chain.account_states(include_boc=False)["accounts"]
             addresses = sorted(account["address"] for account in everyone)[:ACCOUNTS]
+        moment = datetime.fromtimestamp(chain.now, UTC)
         _write_states(store, chain.account_states(addresses), moment)
+
+
+def _write_next(store: Store, chain: Chain, count: int) -> None:
+    """Write the next masterchain blocks of a chain."""
+    read = [_page(schema.BLOCKS_ANSWER, chain.next_block()) for _ in range(count)]
+    tables = in_order(pages.blocks_tables(read))
+    seqnos = ranges(tables["blocks"]["mc_block_seqno"].to_pylist())
+    moment = datetime.fromtimestamp(chain.now, UTC)
+    store.write_blocks(stamped(tables, moment), seqnos, proof="synthetic")
 
 
 def write_histories(store: Store, *, weeks: int | None = None) -> None:
