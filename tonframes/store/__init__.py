@@ -87,7 +87,7 @@ from tonframes.store.compaction import compact_store
 from tonframes.store.digest import digest, within
 from tonframes.store.histories import held_spans, read_history, transactions_in
 from tonframes.store.history_views import held_transactions, read_transactions
-from tonframes.store.identity import NETWORKS
+from tonframes.store.identity import MADE_UP, NETWORKS
 from tonframes.store.ingest import ingest
 from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
 from tonframes.store.reader import Reader
@@ -100,6 +100,7 @@ from tonframes.store.views import HeldRows, blocks_of, open_blocks, read_account
 __all__ = [
     "COLUMNS",
     "ENDS",
+    "MADE_UP",
     "NETWORKS",
     "SPAN",
     "AnyStore",
