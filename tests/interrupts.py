@@ -7,14 +7,16 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def interrupt(seconds):
-    """Press Ctrl-C in so many seconds."""
+def interrupt(seconds, when=lambda: True):
+    """Press Ctrl-C in so many seconds, but not before a condition is met."""
 
     def press(*_):
-        raise KeyboardInterrupt
+        if when():
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            raise KeyboardInterrupt
 
     before = signal.signal(signal.SIGALRM, press)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, seconds, 0.02)
     try:
         yield
     finally:

@@ -7,6 +7,7 @@ import decimal
 import math
 import os
 import sys
+from functools import cache
 
 import narwhals as nw
 import numpy as np
@@ -49,6 +50,7 @@ EVERY = [
 LAZY = ("polars-lazy", "duckdb", "dask", "spark")
 
 
+@cache
 def synthetic(count, **options):
     """Make transactions and messages of a made-up chain, as Arrow tables."""
     bodies = [parse_blocks(body) for body in synthetic_blocks(count, **options)]

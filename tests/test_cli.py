@@ -188,10 +188,8 @@ def test_serve_until_interrupted():
         url = next(word for word in line.split() if word.startswith("http"))
         with tf.Client(url.rstrip(".,")) as client:
             assert len(tf.fetch_blocks([FIRST], client=client, store=None).transactions) == 25
-        start = time.monotonic()
         process.send_signal(signal.SIGINT)
         process.wait(10)
-        assert time.monotonic() - start < 3
         assert "Traceback" not in process.stdout.read()
     finally:
         process.kill()

@@ -172,7 +172,7 @@ def test_an_external_transaction_without_phases_is_unknown(engine, tmp_path):
 
 @pytest.mark.parametrize("engine", ["pandas", "polars", "polars-lazy", "pyarrow"])
 def test_rows_keep_their_order(engine, tmp_path):
-    transactions, messages = synthetic(60, seed=5)
+    transactions, messages = synthetic(10, seed=5)
     order = np.random.default_rng(5).permutation(len(transactions))
     transactions = transactions.take(pa.array(order))
     frames = [frame_of(engine, table, tmp_path) for table in (transactions, messages)]

@@ -141,10 +141,14 @@ KINDS = ["fee_breakdown", "fee_summary", "trace_costs", "flows"]
 
 
 def marks(engine, call):
-    """Return the marker of a pair; the ordinary run has all calls on pyarrow only."""
+    """Return the marker of a pair; the ordinary run has all calls on pyarrow only.
+
+    Other frames in memory go into polars as those of pyarrow do.
+    """
     if engine == "spark":
         return [pytest.mark.spark]
-    return [pytest.mark.slow] if " of " in call and engine != "pyarrow" else []
+    few = engine in ("pandas-pyarrow", "polars") and call not in KINDS
+    return [pytest.mark.slow] if few or (" of " in call and engine != "pyarrow") else []
 
 
 #: Dask and Spark have all calls on a store of many files, below.
@@ -169,7 +173,14 @@ def test_empty_frames_have_the_same_columns(engine, call, frames):
     assert found.num_rows == 0
 
 
-@pytest.mark.parametrize("call", [call for call in CALLS if call != "undo_gas_exchange"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        pytest.param(call, marks=[pytest.mark.slow] * (" of " in call))
+        for call in CALLS
+        if call != "undo_gas_exchange"
+    ],
+)
 @pytest.mark.parametrize("engine", ["pyarrow", *slow("pandas-pyarrow", "polars", "duckdb")])
 def test_every_helper_reads_frames_of_the_lake(engine, call, frames):
     # There opcodes are signed, bodies bytes, integers narrow; and nothing of ours is beside them.

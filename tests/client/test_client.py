@@ -442,11 +442,12 @@ def test_200_threads_share_one_rate(server):  # F49, P6
 
 def test_a_queue_for_the_rate_limit_does_not_count_as_delay(server):
     with (
-        connect(server, requests_per_second=20, timeout=0.3, deadline=0.3) as client,
+        connect(server, requests_per_second=10, timeout=1, deadline=1) as client,
         ThreadPoolExecutor(15) as pool,
     ):
+        start = time.monotonic()
         assert list(pool.map(lambda _: ask(client), range(15))) == [[1, 2, 3]] * 15
-    assert server.seen[-1].time - server.seen[0].time > 0.6
+    assert time.monotonic() - start > 1.2
 
 
 def test_the_rate_slows_and_recovers(clock):
@@ -797,15 +798,17 @@ SLOW = {
     "drip of the headers": raw(*(b"%c" % c for c in HEAD * 9), pause=0.05),
     "drip of the content": raw(HEAD + b"Content-Length: 999\r\n\r\n", *[b" "] * 99, pause=0.05),
 }
+#: Seconds that the shortest of them takes if nobody cuts it.
+SHORTEST = 4.9
 
 
 @pytest.mark.parametrize("name", SLOW)
 def test_slow_answers_are_cut_and_retried(server, name):  # F29
     server.script.append(SLOW[name])
     start = time.monotonic()
-    with connect(server, timeout=0.2, deadline=0.6) as client:
+    with connect(server, timeout=0.5, deadline=3) as client:
         assert ask(client) == [1, 2, 3]
-    assert 0.2 <= time.monotonic() - start < 0.2 + 0.5
+    assert 0.5 <= time.monotonic() - start < SHORTEST
     assert met(server, 1)
 
 
@@ -818,7 +821,7 @@ def test_the_deadline_holds(server, name):  # F29
         pytest.raises(RequestError, match=r"took too long|nothing came"),
     ):
         ask(client)
-    assert time.monotonic() - start < 0.4 + 0.5
+    assert time.monotonic() - start < SHORTEST
 
 
 def test_bombs_are_not_unpacked(server, client):  # F30
@@ -850,10 +853,11 @@ def test_ctrl_c_comes_at_once(server, state):  # F39
             server.script.append(SLOW["stall in the content"])
         else:
             server.script.append(error("ill", 503, Retry_After="60"))
+        asked = len(server.seen) + (state != "pacing")
         start = time.monotonic()
-        with pytest.raises(KeyboardInterrupt), interrupt(0.2):
+        with pytest.raises(KeyboardInterrupt), interrupt(0.2, lambda: len(server.seen) >= asked):
             ask(client)
-        assert 0.2 <= time.monotonic() - start < 0.2 + 0.5
+        assert 0.2 <= time.monotonic() - start < 15  # each of them would last 20 s or more
         assert not server.script
         if state != "pacing":
             assert ask(client) == [1, 2, 3]
@@ -871,7 +875,7 @@ def test_closing_ends_what_other_threads_do(server, state):
         for future in futures:
             with pytest.raises(RequestError, match="the client was closed"):
                 future.result()
-        assert time.monotonic() - start < 0.5
+        assert time.monotonic() - start < 8  # each of them would last 9 s or more
         with pytest.raises(RequestError, match="the client was closed"):
             ask(client)
 

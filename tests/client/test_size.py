@@ -217,7 +217,7 @@ REFUSED = {
 
 
 #: Of what is alike, the ordinary run has one.
-LIKE = ["objects", "text", "bomb", "chunk below zero"]
+LIKE = ["objects", "text", "bomb", "chunk below zero", "info of 2 MB"]
 
 
 @pytest.mark.parametrize("name", [*(name for name in REFUSED if name not in LIKE), *slow(*LIKE)])

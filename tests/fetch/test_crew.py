@@ -17,6 +17,7 @@ from tonframes.fetch.ends import lacks_windows
 
 @pytest.fixture
 def server():
+    check_end()  # of those of other tests
     with FaultServer() as server:
         yield server
 
@@ -25,12 +26,17 @@ def workers():
     return [thread for thread in threading.enumerate() if thread.name == "tonframes"]
 
 
-def check_silence(server):
-    """All threads end within a second, and the service sees no request after that."""
-    ends = time.monotonic() + 1
+def check_end():
+    """All threads end soon."""
+    ends = time.monotonic() + 10
     while workers() and time.monotonic() < ends:
         time.sleep(0.02)
     assert not workers()
+
+
+def check_silence(server):
+    """All threads end, and the service sees no request after that."""
+    check_end()
     before = len(server.seen)
     time.sleep(1)
     assert len(server.seen) == before
@@ -71,7 +77,26 @@ def test_ctrl_c_ends_what_the_threads_ask_of_a_client_that_stays_open(server, wh
             "blocks": (tf.fetch_blocks, range(100, 200)),
             "transactions": (tf.fetch_transactions, addresses),
         }[what]
-        with pytest.raises(KeyboardInterrupt), interrupt(1):
+        with pytest.raises(KeyboardInterrupt), interrupt(1, lambda: server.seen):
             fetch(of, client=client, store=None, progress=False)
         assert server.seen
         check_silence(server)
+
+
+def test_ctrl_c_while_the_threads_start_leaves_none(server, monkeypatch):  # F39
+    run = Crew.run
+    begun = []
+
+    def interrupted(crew, call):
+        run(crew, call)
+        begun.append(call)
+        if len(begun) == 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Crew, "run", interrupted)
+    with tf.Client(server.url) as client:
+        lacks_windows(client)
+        with pytest.raises(KeyboardInterrupt):
+            tf.fetch_blocks(range(100, 200), client=client, store=None, progress=False)
+        assert len(begun) == 3
+        check_end()

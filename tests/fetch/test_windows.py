@@ -10,7 +10,7 @@ from functools import cache
 import pytest
 from fault_server import raw
 from faulty_service import digests
-from slow import SEEDS, slow_after
+from slow import SEEDS, slow, slow_after
 from window_service import Chain, Troubles, WindowService, apart, displaced
 
 import tonframes as tf
@@ -126,10 +126,16 @@ TROUBLES = {
 }
 
 
-@pytest.mark.parametrize("troubles", TROUBLES.values(), ids=TROUBLES)
+#: The last case has these as well.
+IN_ALL = ["pages that are too slow", "lists that are cut short", "replicas that lag"]
+
+
+@pytest.mark.parametrize(
+    "name", [*(name for name in TROUBLES if name not in IN_ALL), *slow(*IN_ALL)]
+)
 @pytest.mark.parametrize("seed", slow_after(1, SEEDS))
-def test_whatever_happens_the_same_comes(troubles, seed):
-    with WindowService(chain(), Troubles(seed=seed, **troubles)) as service:
+def test_whatever_happens_the_same_comes(name, seed):
+    with WindowService(chain(), Troubles(seed=seed, **TROUBLES[name])) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     assert service.answered["transactions", 200]
 
@@ -264,7 +270,7 @@ def test_a_service_that_falls_silent_is_given_up_at_the_deadline(answered):
         start = time.monotonic()
         with pytest.raises(tf.RequestError):
             fetch(service, deadline=1.5)
-        assert time.monotonic() - start < 4
+        assert time.monotonic() - start < 15  # a silent answer would come after 20 s
 
 
 def test_the_bar_counts_the_time_of_the_clock(capsys):

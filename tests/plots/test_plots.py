@@ -135,7 +135,7 @@ def test_there_are_two_spines_at_most_and_no_grid_or_outline(name, few):
     assert not any(patch.get_hatch() for patch in filled)
 
 
-@pytest.mark.parametrize("layout", [None, "constrained", "tight"])
+@pytest.mark.parametrize("layout", [None, "constrained", *slow("tight")])
 def test_a_grid_of_plots_does_not_overlap(layout, frames):
     figure, grid = plt.subplots(3, 2, figsize=(13, 13), layout=layout)
     for ax, name in zip(grid.flat, FUNCTIONS, strict=True):

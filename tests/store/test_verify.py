@@ -113,16 +113,17 @@ def test_damage_beside_files_that_another_process_moves_is_told(store, tmp_path,
 
 
 def test_a_store_that_is_written_to_meanwhile_has_no_damage(tmp_path):
-    blocks = tf.read_blocks(tf.sample(), SEQNOS)
+    few = SEQNOS[:20]
+    blocks = tf.read_blocks(tf.sample(), few)
     tables = {name: blocks.arrow(name) for name in blocks.names}
     store = Store(tmp_path / "store")
     store.claim("-217", "a test")
 
     def write() -> None:
-        for start in range(0, len(SEQNOS), 2):
-            store.write_blocks(tables, [SEQNOS[start : start + 2]], proof="chain")
+        for start in range(0, len(few), 2):
+            store.write_blocks(tables, [few[start : start + 2]], proof="chain")
             if start % 10 == 8:
-                store.merge(SEQNOS)
+                store.merge(few)
 
     writer = threading.Thread(target=write)
     writer.start()
@@ -131,7 +132,7 @@ def test_a_store_that_is_written_to_meanwhile_has_no_damage(tmp_path):
         looks.append(tf.verify_store(store.path))
     writer.join()
     assert looks == [{}] * len(looks)
-    assert store.held() == (SEQNOS,)
+    assert store.held() == (few,)
 
 
 def test_merged_files_that_a_killed_process_has_not_moved_are_no_damage(tmp_path, monkeypatch):

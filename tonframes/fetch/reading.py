@@ -183,10 +183,10 @@ def _ahead(
     """
     tasks: SimpleQueue[_Task | None] = SimpleQueue()
     crew = Crew()
-    for _ in range(min(WORKERS, len(seqnos))):
-        crew.run(partial(_work, client, tasks))
     waiting.clear()
     try:
+        for _ in range(min(WORKERS, len(seqnos))):
+            crew.run(partial(_work, client, tasks))
         for seqno in seqnos:
             waiting.append((seqno, Future()))
             tasks.put(waiting[-1])
