@@ -124,8 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_processes(
         blocks,
-        "as many as cores for 1000 masterchain blocks and more from a service without a rate limit, "
-        "and 1 elsewhere",
+        "as many as cores for 1000 masterchain blocks and more from a service without a rate "
+        "limit, and 1 elsewhere",
     )
     _add_service(blocks)
     blocks.set_defaults(run=_fetch_blocks)
