@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from benchmarks.bench_engines import HELPERS
 from benchmarks.hand_written import QUERIES
+from benchmarks.hand_written_polars import QUERIES as QUERIES_OF_POLARS
 from chains import sample_tables
 from parity import assert_same, collected, frame_of
 
@@ -18,6 +19,15 @@ def test_a_query_written_by_hand_returns_the_rows_of_the_helper(helper, tmp_path
         connection.register("messages", messages.to_arrow_table())
         by_hand = collected("duckdb", connection.sql(QUERIES[helper]))
     expected = collected("duckdb", HELPERS[helper](transactions, messages))
+    assert_same(expected.select(by_hand.column_names), by_hand)
+    assert expected.num_rows
+
+
+@pytest.mark.parametrize("helper", QUERIES_OF_POLARS)
+def test_a_query_for_polars_returns_the_rows_of_the_helper(helper, tmp_path):
+    frames = [frame_of("polars-lazy", table, tmp_path) for table in sample_tables()]
+    by_hand = collected("polars-lazy", QUERIES_OF_POLARS[helper](*frames))
+    expected = collected("polars-lazy", HELPERS[helper](*frames))
     assert_same(expected.select(by_hand.column_names), by_hand)
     assert expected.num_rows
 

@@ -1,4 +1,4 @@
-"""What the helpers take on DuckDB and polars, on files; on DuckDB beside queries written by hand.
+"""What the helpers take on DuckDB and polars, on files, beside queries written by hand.
 
 Each figure is of a process of its own, with two threads and, on DuckDB, a limit of memory. Time is
 that of the processor, in both sides of a ratio, since other work on the machine changes it least;
@@ -24,6 +24,7 @@ import tonframes as tf
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks import hand_written_polars
 from benchmarks.hand_written import CODE, QUERIES
 
 TABLES = ("transactions", "messages")
@@ -108,19 +109,20 @@ def on_duckdb(side: str, helper: str, folder: Path, scratch: str) -> None:
             pass
 
 
-def on_polars(_: str, helper: str, folder: Path, scratch: str) -> None:
+def on_polars(side: str, helper: str, folder: Path, scratch: str) -> None:
     """Compute a result with the streaming engine, into a file."""
     os.environ["POLARS_MAX_THREADS"] = str(THREADS)
     import polars as pl
 
     frames = (pl.scan_parquet(folder / f"{table}.parquet") for table in TABLES)
-    result = HELPERS[helper](*frames)
+    queries = HELPERS if side == "helper" else hand_written_polars.QUERIES
+    result = queries[helper](*frames)
     result.sink_parquet(f"{scratch}/result.parquet", compression="uncompressed")
 
 
 ENGINES = {"duckdb": on_duckdb, "polars": on_polars}
-#: What is measured on each engine.
-SIDES = {"duckdb": ("helper", "by hand"), "polars": ("helper",)}
+#: The queries written by hand, by engine.
+BY_HAND = {"duckdb": QUERIES, "polars": hand_written_polars.QUERIES}
 
 
 def measure(engine: str, side: str, helper: str, folder: Path) -> None:
@@ -148,7 +150,8 @@ def main(millions: float, helpers: list[str]) -> None:
             write(int(millions * 1_000_000), folder)
         print(f"{'CPU s':>42}{'s':>9}{'MiB':>9}")
         for helper in helpers or HELPERS:
-            for engine, sides in SIDES.items():
+            for engine, by_hand in BY_HAND.items():
+                sides = ["helper", *["by hand"] * (helper in by_hand)]
                 runs: dict[str, list[list[float]]] = {side: [] for side in sides}
                 for _ in range(3):
                     for side, found in runs.items():

@@ -34,6 +34,7 @@ Step: TypeAlias = "Callable[[Frame], Frame]"
 AnyFrame = TypeVar("AnyFrame")
 
 _ROW = "row of the frame"
+_FOUND = "found_texts"
 _BYTES = {byte: f"{byte:02x}" for byte in range(256)}
 
 
@@ -291,25 +292,48 @@ def _looked_up_on_spark(
     return lazy(native.join(known, in_force, "left").drop(start, stop))
 
 
+def look_up_texts(
+    frame: Frame, column: str, texts: Mapping[Any, tuple[str, ...]], names: Sequence[str]
+) -> Frame:
+    """Add the texts of each value of a column, as columns `names`; null for all other values."""
+    if frame.implementation.is_duckdb():
+        return _texts_joined_on_duckdb(frame, column, texts, names)
+    tables = [{key: each[at] for key, each in texts.items()} for at in range(len(names))]
+    return frame.with_columns(
+        nw.col(column).replace_strict(table, default=None, return_dtype=nw.String).alias(name)
+        for table, name in zip(tables, names, strict=True)
+    )
+
+
+def _texts_joined_on_duckdb(
+    frame: Frame, column: str, texts: Mapping[Any, tuple[str, ...]], names: Sequence[str]
+) -> Frame:
+    # A subquery, which DuckDB makes a join: narwhals would search all values for each row. It is no
+    # join of relations, because those of two connections cannot be joined.
+    def written(value: object) -> str:
+        return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+
+    native: Any = frame.to_native()
+    rows = ", ".join(f"({', '.join(map(written, (key, *each)))})" for key, each in texts.items())
+    known = f"(VALUES {rows}) AS known({', '.join(['value', *names])})"
+    row = ", ".join(f"'{name}': known.{name}" for name in names)
+    found = f'(SELECT {{{row}}} FROM {known} WHERE known.value = "{column}")'  # noqa: S608 - our own texts
+    added = ", ".join(f"{_FOUND}.{name} AS {name}" for name in names)
+    joined = native.project(f"*, {found} AS {_FOUND}")
+    return lazy(joined.project(f"* EXCLUDE ({_FOUND}), {added}"))
+
+
 def named(frame: Frame, column: str, names: Mapping[int, str], name: str) -> Frame:
     """Add the name of each number of 32 bits; if it has none, its digits, such as 0x0000002a."""
-    if frame.implementation.is_duckdb():
-        return _named_on_duckdb(frame, column, names, name)
     number = nw.col(column)
+    if frame.implementation.is_duckdb():
+        texts = {number: (text,) for number, text in names.items()}
+        native: Any = look_up_texts(frame, column, texts, [name]).to_native()
+        found = f'coalesce("{name}", format(\'0x{{:08x}}\', "{column}"))'
+        return lazy(native.project(f'* REPLACE ({found} AS "{name}")'))
     digits = [lookup.look_up(number // 256**place % 256, _BYTES) for place in (3, 2, 1, 0)]
     in_hex = nw.concat_str(nw.lit("0x"), *digits)
     return frame.with_columns(nw.coalesce(lookup.look_up(number, names), in_hex).alias(name))
-
-
-def _named_on_duckdb(frame: Frame, column: str, names: Mapping[int, str], name: str) -> Frame:
-    # A subquery, which DuckDB makes a join: narwhals would search all names for each row.
-    native: Any = frame.to_native()
-    rows = ", ".join(f"({number}, '{text}')" for number, text in names.items())
-    known = f"(VALUES {rows}) AS known(number, text)"
-    found = f'(SELECT known.text FROM {known} WHERE known.number = "{column}")'  # noqa: S608 - our own names
-    return lazy(
-        native.project(f'*, coalesce({found}, format(\'0x{{:08x}}\', "{column}")) AS "{name}"')
-    )
 
 
 def integers(frame: Frame, *names: str) -> Frame:

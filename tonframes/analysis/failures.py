@@ -16,8 +16,16 @@ from tonframes.analysis.grouping import (
     refuse_ambiguous,
     take_grouped,
 )
-from tonframes.analysis.outcomes import ACTION, CODE_HASH, NAMED_BY, explained, named
-from tonframes.analysis.phases import is_deposit, is_dust
+from tonframes.analysis.outcomes import (
+    ACTION,
+    CODE_HASH,
+    COMPUTED,
+    NAMED_BY,
+    called,
+    explained,
+    listed,
+    named,
+)
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -64,7 +72,7 @@ OWN = ("phase", "code", "name", "meaning", "bounce")
 
 _AMOUNTS = ("cost", "stuck")
 # Columns that are computed on the way.
-_STEPS = ("listed", "kept", "settled", "called", "calls", "failed", "all", "counts")
+_STEPS = ("listed", "kept", "settled", "called", "calls", "all", "counts", *COMPUTED)
 
 
 @overload
@@ -143,8 +151,9 @@ def failures(transactions: AnyFrame) -> AnyFrame:
     """
     rows = intake.take(transactions, "failures", TRANSACTIONS, _needs(transactions, "failures"))
     rows = intake.numbered(rows, transactions)
-    rows = engines.by_row(rows, explained).filter(nw.col("listed"))
-    return intake.give(engines.by_row(rows, _shown), transactions, results.FAILURES.names())
+    rows = engines.by_row(rows, listed).filter(nw.col("listed"))
+    rows = engines.by_row(rows, lambda frame: _shown(explained(frame)))
+    return intake.give(rows, transactions, results.FAILURES.names())
 
 
 def _needs(transactions: object, helper: str) -> list[str]:
@@ -274,7 +283,9 @@ def failure_summary(
     calls = engines.by_row(rows, partial(_calls, others=others))
     calls = sums.add_up(calls, others, sums=["calls"], rows_as="all")
     # Failures are few, so they are counted before they are named.
-    failed = engines.by_row(rows, explained).filter(nw.col("failed"))
+    failed = engines.by_row(rows, lambda frame: called(listed(frame)))
+    failed = failed.filter(nw.col("listed") & nw.col("called"))
+    failed = engines.by_row(failed, explained)
     naming = not {"name", "meaning"}.isdisjoint(keys)
     counting = [key for key in keys if key in OWN and key not in ("name", "meaning")]
     if naming:
@@ -306,7 +317,7 @@ def failure_summary(
 
 def _calls(rows: Frame, others: Sequence[str]) -> Frame:
     """Select what to group by, and which transactions are calls: all but deposits and dust."""
-    return rows.select(*others, calls=one_if(~(is_deposit() | is_dust())))
+    return called(rows).select(*others, calls=one_if(nw.col("called")))
 
 
 def _with_stuck_known(rows: Frame) -> Frame:

@@ -156,11 +156,12 @@ def gas_summary(
     counts = sums.add_up(
         rows,
         [*grouping, "gas"],
-        sums=_COUNTS,
+        sums=["skipped", "free"],
         amounts=_AMOUNTS,
         unsure=_AMOUNTS,
         currency=money,
     )
+    counts = engines.by_row(counts, _called)
     counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
     counts = engines.by_row(counts, _measured)
     added = ["transactions", *_COUNTS, *sums.counts_of(_AMOUNTS)]
@@ -188,16 +189,30 @@ def gas_summary(
 
 def _counted(rows: Frame) -> Frame:
     rows = with_gas(rows)
+    ran = ~nw.col("gas").is_null()
+    return rows.with_columns(
+        skipped=one_if(nw.col("skipped")),
+        free=one_if(nw.col("free")),
+        gas_used=nw.col("gas"),
+        gas_fees=nw.when(ran).then(nw.col("compute_gas_fees")),
+        vm_steps=nw.when(ran).then(nw.col("compute_vm_steps")),
+    )
+
+
+def _called(counts: Frame) -> Frame:
+    """Add the calls, which are all rows with the same gas, and what the rows without gas used."""
     ran, skipped = ~nw.col("gas").is_null(), nw.col("skipped")
     # A skipped phase used nothing; of a missing phase nothing is known.
-    none = nw.when(skipped).then(nw.lit(0))
-    return rows.with_columns(
-        calls=one_if(ran),
-        skipped=one_if(skipped),
-        free=one_if(nw.col("free")),
-        gas_used=nw.when(ran).then(nw.col("gas")).otherwise(none),
-        gas_fees=nw.when(ran).then(nw.col("compute_gas_fees")).otherwise(none),
-        vm_steps=nw.when(ran).then(nw.col("compute_vm_steps")).otherwise(none),
+    return counts.with_columns(
+        nw.when(ran).then(nw.col("transactions")).otherwise(nw.lit(0)).alias("calls"),
+        *(
+            nw.when(ran).then(nw.col(name)).otherwise(skipped).alias(name)
+            for name in sums.counts_of(_AMOUNTS)
+        ),
+        *(
+            nw.when(ran).then(nw.col(name)).otherwise(nw.lit(0)).alias(name)
+            for name in sums.parts_of(counts, _AMOUNTS)
+        ),
     )
 
 

@@ -184,7 +184,10 @@ def _enter(frame: Any, helper: str, table: Table) -> nw.DataFrame[Any] | Frame:
 
 
 def _names(rows: nw.DataFrame[Any] | Frame) -> list[str]:
-    # Without dtypes, which narwhals finds out from the rows of columns of Python objects.
+    # Without dtypes, which narwhals finds out from the rows of columns of Python objects, and on
+    # DuckDB with a query for the time zone.
+    if rows.implementation.is_duckdb():
+        return list(rows.to_native().columns)
     return rows.columns if isinstance(rows, nw.DataFrame) else rows.collect_schema().names()
 
 

@@ -118,6 +118,15 @@ EXIT_CODES = (
     }
 )
 
+#: What exit codes mean, by what is known of the contract: nothing, which program it is, or that
+#: it is a wallet v5.
+TABLES = {"": EXIT_CODES, "known": _GENERAL, WALLET_V5: _IN_WALLET_V5}
+
+#: Which of `TABLES` is right for a contract, by the hash of its code; "" for all others.
+TABLE_OF = {
+    code_hash: kind if kind in TABLES else "known" for code_hash, kind in CODE_KINDS.items()
+}
+
 #: Codes that contracts define themselves. By convention all others are reserved for the machine,
 #: the network and compilers. Wallets and the elector throw 33 to 41, which are result codes as well.
 CONTRACT_DEFINED = (range(32, 128), range(256, 65535))
@@ -194,22 +203,22 @@ def exit_code_name(code: object, *, code_hashes: object = None) -> object:
 
 def exit_code_names(code: nw.Expr, code_hash: nw.Expr | None = None) -> nw.Expr:
     """Name exit codes within a frame of any engine, as `exit_code_name` does."""
+    own = nw.when(is_contract_defined(code)).then(nw.lit(CONTRACT_DEFINED_NAME))
+    return nw.coalesce(_by_contract(code, code_hash), own)
+
+
+def is_contract_defined(code: nw.Expr) -> nw.Expr:
+    """Return whether exit codes are among those that contracts define themselves."""
     # The bounds do not fit narrower integers.
     code = code.cast(nw.Int64)
     first, second = (code.is_between(codes[0], codes[-1]) for codes in CONTRACT_DEFINED)
-    own = nw.when(first | second).then(nw.lit(CONTRACT_DEFINED_NAME))
-    return nw.coalesce(_by_contract(code, code_hash, "name"), own)
+    return first | second
 
 
-def exit_code_meanings(code: nw.Expr, code_hash: nw.Expr | None = None) -> nw.Expr:
-    """Return what exit codes mean within a frame of any engine; null for codes without a row."""
-    return _by_contract(code, code_hash, "meaning")
-
-
-def _by_contract(code: nw.Expr, code_hash: nw.Expr | None, field: str) -> nw.Expr:
+def _by_contract(code: nw.Expr, code_hash: nw.Expr | None) -> nw.Expr:
     anywhere, general, in_wallet = (
-        look_up(code, {number: getattr(row, field) for number, row in rows.items()})
-        for rows in (EXIT_CODES, _GENERAL, _IN_WALLET_V5)
+        look_up(code, {number: row.name for number, row in rows.items()})
+        for rows in TABLES.values()
     )
     if code_hash is None:
         return anywhere
@@ -220,9 +229,7 @@ def _by_contract(code: nw.Expr, code_hash: nw.Expr | None, field: str) -> nw.Exp
 
 
 def _name(code: int, code_hash: str | None = None) -> str | None:
-    rows = EXIT_CODES
-    if code_hash in CODE_KINDS:
-        rows = _IN_WALLET_V5 if CODE_KINDS[code_hash] == WALLET_V5 else _GENERAL
+    rows = TABLES[TABLE_OF.get(code_hash or "", "")]
     if code in rows:
         return rows[code].name
     return CONTRACT_DEFINED_NAME if any(code in codes for codes in CONTRACT_DEFINED) else None

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
+from benchmarks.bench_engines import BY_HAND
 from benchmarks.bench_engines import HELPERS as _HELPERS
-from benchmarks.hand_written import QUERIES
 
 import tonframes as tf
 
@@ -126,7 +126,7 @@ def relation(store: Path, table: str) -> duckdb.DuckDBPyRelation:
 
 def by_hand(engine: str) -> Collection[str]:
     """List the helpers of which there is a query written by hand."""
-    return QUERIES if engine == "duckdb" else ()
+    return BY_HAND[engine]
 
 
 def helper(engine: str, side: str, name: str, store: Path) -> int:
@@ -138,11 +138,17 @@ def helper(engine: str, side: str, name: str, store: Path) -> int:
             return HELPERS[name](frames.transactions, frames.messages)
 
         return on_duckdb(compute) if engine == "duckdb" else on_polars(compute)
+    query = BY_HAND[engine][name]
+    if engine == "polars":
+        import polars as pl
+
+        scans = [pl.scan_parquet(files(store, table)) for table in TABLES]
+        return on_polars(lambda: query(*scans))
     import duckdb
 
     for table in TABLES:
         relation(store, table).create_view(table, replace=True)
-    return on_duckdb(lambda: duckdb.sql(QUERIES[name]))
+    return on_duckdb(lambda: duckdb.sql(query))
 
 
 # ── the four questions ───────────────────────────────────────────────────────────────────────────
