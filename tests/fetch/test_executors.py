@@ -537,6 +537,26 @@ def script(service, path: Path) -> subprocess.Popen:
     )
 
 
+MASKS = """
+import re
+from pathlib import Path
+from tonframes.fetch.processes import Processes
+processes = Processes(2)
+processes.start()
+for worker in list(processes.executor._processes):
+    status = Path(f"/proc/{worker}/status").read_text()
+    print(int(re.search(r"SigBlk:\\s*(\\w+)", status)[1], 16) >> 1 & 1)
+processes.close(kill=True)
+"""
+
+
+@pytest.mark.slow
+def test_ctrl_c_does_not_reach_a_process_that_starts():
+    command = [sys.executable, "-c", MASKS]
+    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
+    assert run.stdout.split() == ["1", "1"]
+
+
 def group(pid: int) -> list[int]:
     """Return the processes of a session that are alive."""
     found = []
@@ -595,7 +615,7 @@ def test_an_interrupted_fetch_goes_on(service, tmp_path, expected):
     assert rows(tmp_path) == rows(expected)
 
 
-@pytest.mark.parametrize("moment", ["submit", "shutdown"])
+@pytest.mark.parametrize("moment", ["shutdown", *slow("submit")])
 def test_ctrl_c_while_processes_start_or_end_leaves_none(service, tmp_path, monkeypatch, moment):
     usual = getattr(loky.ProcessPoolExecutor, moment)
     pressed: list[str] = []

@@ -145,6 +145,11 @@ def _without_interrupts() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
+    from multiprocessing import resource_tracker  # noqa: PLC0415 - Windows has none
+
+    # loky starts the resource tracker of `multiprocessing` if it does not run. Python 3.11 then
+    # ends with SIGINT unblocked (`ResourceTracker.ensure_running`), so it is started before.
+    resource_tracker.ensure_running()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
