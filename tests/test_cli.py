@@ -20,7 +20,8 @@ from fault_server import FaultServer, raw
 from slow import slow_after
 
 import tonframes as tf
-from tonframes.cli import _parser, main
+from tonframes.cli import main
+from tonframes.cli.command import make_parser
 from tonframes.inert import UNSEEN
 
 FIRST = 90_000_000
@@ -382,9 +383,9 @@ def commands(parser, *words):
                 yield from commands(inner, *words, word)
 
 
-@pytest.mark.parametrize("command", list(dict(commands(_parser()))), ids=" ".join)
+@pytest.mark.parametrize("command", list(dict(commands(make_parser()))), ids=" ".join)
 def test_every_command_and_option_has_help(command, capsys):
-    parser = dict(commands(_parser()))[command]
+    parser = dict(commands(make_parser()))[command]
     assert parser.description
     for action in parser._actions:
         if not isinstance(action, argparse._SubParsersAction):

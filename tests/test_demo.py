@@ -36,6 +36,7 @@ def test_the_demo_does_the_main_job(tmp_path, capsys):
     assert re.search(r"^cost +\d+$", fees, re.MULTILINE)
     assert "transactions" not in fees  # a count has no unit
     assert "share" not in fees
+    assert "invalid destination address" in out  # whole, unlike addresses
     lines = re.search(r"Next, in Python:\n\n(.*)\n(.*)\n", out)
     scope: dict = {}
     exec(lines[1].strip(), scope)  # noqa: S102

@@ -15,7 +15,7 @@ import pytest
 from executed import run
 
 import tonframes as tf
-from tonframes.cli import _parser
+from tonframes.cli.command import make_parser
 from tonframes.columns import column_reference
 from tonframes.wire import schema
 
@@ -154,7 +154,7 @@ def test_commands_exist(page):
             assert set(filter(None, extras.split(","))) <= EXTRAS, line
         else:
             assert command == "tonframes", line
-            _parser().parse_args(arguments)
+            make_parser().parse_args(arguments)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -28,6 +28,29 @@ def test_an_unknown_sample_is_refused():
         tf.sample("history")
 
 
+def unheld(path, histories):
+    """List the functions that fetch, with the error of what a store does not hold."""
+    reads = {
+        "fetch_blocks": lambda: tf.read_blocks(path, [1]),
+        "fetch_accounts": lambda: tf.read_accounts(path, ["0:" + "0" * 64]).accounts,
+        "fetch_transactions": lambda: tf.read_transactions(histories, "0:" + "0" * 64),
+    }
+    for name, read in reads.items():
+        with pytest.raises(tf.MissingError) as caught:
+            read()
+        yield name, str(caught.value)
+
+
+def test_what_a_sample_does_not_hold_is_not_fetched_into_it(tmp_path):
+    for name, text in unheld(tf.sample(), tf.sample("histories")):
+        assert f"store of your own, as {name}(..., store='my-store')" in text
+    with tf.serve(tf.sample()) as url:
+        tf.fetch_blocks(90_000_000, client=url, store=tmp_path, progress=False)
+    with pytest.raises(tf.MissingError) as caught:
+        tf.read_blocks(tmp_path, [1])
+    assert f"fetch them with fetch_blocks(..., store='{tmp_path}')" in str(caught.value)
+
+
 @pytest.mark.slow
 def test_histories_are_what_their_maker_makes(tmp_path):
     write_sample("histories", tmp_path / "made")

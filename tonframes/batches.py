@@ -87,8 +87,9 @@ def _on_polars(native: Any, work: Work, schema: pa.Schema) -> Any:
 
 
 def _on_duckdb(native: Any, work: Work, schema: pa.Schema) -> Any:
-    batches = native.to_arrow_reader(BATCH)
-    made = [work(pa.Table.from_batches([batch])) for batch in batches]
+    # DuckDB 1.3 has this method by its older name only.
+    read = getattr(native, "to_arrow_reader", None) or native.fetch_arrow_reader
+    made = [work(pa.Table.from_batches([batch])) for batch in read(BATCH)]
     # DuckDB finds the table by the name of this variable, and holds it.
     made_rows = pa.concat_tables([schema.empty_table(), *made])  # noqa: F841
     return native.query("given", "SELECT * FROM made_rows")

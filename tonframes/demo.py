@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 from tonframes.analysis.audit import check_balances
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 #: What the demo fetches.
 BLOCKS, ACCOUNTS = 50, 200
+#: Longest text in a cell, in characters.
+WIDEST = 28
 
 
 def demo(store: str | PathLike[str]) -> Path:
@@ -61,7 +64,7 @@ def demo(store: str | PathLike[str]) -> Path:
         )
         accounts = fetch_accounts(addresses, client=client, store=folder, progress=True)
         done = client.statistics
-    say(f"   {done.requests} requests; the files are kept, and not fetched again")
+    say(f"   {done.requests} requests; what the store holds is not fetched again")
     say("\n3. The results, as typed frames")
     for name in blocks.names:
         say(f"   blocks.{name:<14} {blocks.frame(name).shape}")
@@ -126,8 +129,10 @@ def show(title: str, frame: pd.DataFrame) -> None:
 
 
 def _shortened(text: object) -> str:
-    """Make a text inert, and shorten a long one in the middle."""
+    """Make a text inert and short: sentences lose their end, addresses and hashes their middle."""
     if not isinstance(text, str):
         return ""
     plain = inert(text)
-    return plain if len(plain) <= 24 else f"{plain[:10]}…{plain[-6:]}"  # noqa: PLR2004
+    if " " in plain:
+        return shorten(plain, WIDEST, placeholder=" …")
+    return plain if len(plain) <= WIDEST else f"{plain[:10]}…{plain[-6:]}"

@@ -21,7 +21,7 @@ _IGNORABLE = (
     "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3"
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
-#: Letters and symbols whose picture is empty, which no property of Unicode tells: the Braille
+#: Letters and symbols whose picture is empty. Unicode has no property for this: the Braille
 #: pattern without dots, the object replacement character, the blanks of Egyptian hieroglyphs, the
 #: filler of the Khitan script and the note without a head.
 _BLANK = "\u2800\ufffc\U00013441-\U00013442\U00016fe4\U0001d159"

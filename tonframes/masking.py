@@ -22,8 +22,8 @@ MASK = "***"
 class Key:
     """An API key. Only `reveal` shows it, and what `masked` returns does not contain it.
 
-    It is not a str: a debugger that shortens long strings would show the beginning of one. Making
-    one raises nothing, because a traceback would show its argument: `check` does.
+    It is not a str, because a debugger that shortens long strings would show how a key begins. The
+    constructor raises nothing, because a traceback would show its argument; `check` raises.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Enter the frames that users pass: those of pandas, polars, pyarrow, DuckDB, Dask and PySpark.
+"""Wrap the frames that users pass: those of pandas, polars, pyarrow, DuckDB, Dask and PySpark.
 
-The data sets of pyarrow are frames too. Rows of them are read when they are entered.
+The data sets of pyarrow are frames too. Their rows are read when they are wrapped.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def is_dataset(frame: Any) -> bool:
 
 
 def enter(frame: Any, helper: str, **options: bool) -> Any:
-    """Return a frame of narwhals, or what was passed if it is no frame.
+    """Return a frame of narwhals, or the argument itself if it is not a frame.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Which paths are no regular files: opening a pipe waits, and a device may have no end."""
+"""Find paths that are not regular files: opening a pipe waits, and a device may have no end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def irregular(file: Path) -> str | None:
-    """Return what a path leads to if that is no regular file; None if it is one.
+    """Return what a path leads to, such as "a pipe"; None for a regular file.
 
     Raises
     ------

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from tonframes.seqnos import ranges
-from tonframes.store import Span, Store
+from tonframes.store import MADE_UP, Span, Store
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order, stamped, with_columns
 
@@ -26,8 +26,8 @@ FOLDERS: dict[Sample, str] = {"blocks": "sample", "histories": "histories"}
 BLOCKS, ACCOUNTS = 120, 300
 #: After how many weeks the sample of histories is fetched, before the end: 4 May.
 FETCHED = (6,)
-#: Network of the samples, and what made them.
-NETWORK, MADE_BY = "-217", "made up by tonframes.synthetic"
+#: Network of the samples.
+NETWORK = "-217"
 
 
 def sample(name: Sample = "blocks") -> Path:
@@ -89,7 +89,7 @@ def _write_blocks(store: Store) -> None:
     from tonframes.synthetic import Chain  # noqa: PLC0415 - reading the sample does not need it
 
     chain = Chain()
-    store.claim(NETWORK, MADE_BY)
+    store.claim(NETWORK, MADE_UP)
     addresses: list[str] = []
     for _ in range(2):
         read = [_page(schema.BLOCKS_ANSWER, chain.next_block()) for _ in range(BLOCKS // 2)]
@@ -108,7 +108,7 @@ def write_histories(store: Store, *, weeks: int | None = None) -> None:
     from tonframes.synthetic import life as lives  # noqa: PLC0415 - as above
 
     life = lives.Life(weeks=weeks or lives.WEEKS)
-    store.claim(NETWORK, MADE_BY)
+    store.claim(NETWORK, MADE_UP)
     stops = [life.start + number * lives.WEEK for number in FETCHED]
     last: dict[str, tuple[int, int]] = {}
     for stop in [*(second for second in stops if second < life.stop), life.stop]:

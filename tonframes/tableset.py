@@ -185,7 +185,7 @@ class TableSet(ABC):
         if (folder / "network.json").exists():
             raise ValueError(f"{folder} is a store: write into another folder")
         folder.mkdir(parents=True, exist_ok=True)
-        # `read_blocks` tells by these two which files belong together.
+        # By these two, `read_blocks` finds out which files belong together.
         about = self._about() | {"tables": list(self._tables), "writing": secrets.token_hex(8)}
         tables = {name: self.arrow(name) for name in self._tables}
         with replacing_all([folder / f"{name}.parquet" for name in tables]) as sinks:
@@ -195,7 +195,7 @@ class TableSet(ABC):
                 sink.writelines(sealed.content(rows.schema, rows, about, pruning))
 
     def _about(self) -> dict[str, Any]:
-        """Return what the rows do not tell, to be written with them."""
+        """Return what is written beside the rows, because they do not contain it."""
         return {"schema": schema.VERSION, "proof": self._proven(), "extra": self.extra}
 
     # ── for display ──────────────────────────────────────────────────────────────────────────

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import logging
 import os
 import pickle
@@ -16,16 +17,17 @@ from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
 
+import loky
 import pytest
 from fault_server import answer
-from interrupts import interrupt
 from slow import slow
 from window_service import Chain, Troubles, WindowService, apart
+from workers import children, killing, pool, pressing, slowed, until
 
 import tonframes as tf
 from tonframes.client import Client, ClientSettings
 from tonframes.client.rate import Recent
-from tonframes.fetch import processes, spans, spread
+from tonframes.fetch import blocks, processes, spans, spread
 from tonframes.fetch.processes import processes_pay
 from tonframes.fetch.proof import Shard
 from tonframes.fetch.spans import Spans
@@ -86,28 +88,6 @@ def rows(store: Path) -> dict[str, object]:
     return {name: held.read(name, held.held()).to_pylist() for name in FOLDERS}
 
 
-def pool(kind: str, count: int = 2):
-    if kind == "threads":
-        return ThreadPoolExecutor(count)
-    if kind == "fork":
-        return ProcessPoolExecutor(count, mp_context=get_context("fork"))
-    return ProcessPoolExecutor(count, mp_context=get_context("forkserver"))
-
-
-def children() -> list[int]:
-    """Return the processes of ours that loky has started."""
-    found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int((folder / "stat").read_text().rpartition(")")[2].split()[1])
-            command = (folder / "cmdline").read_bytes()
-        except OSError:
-            continue
-        if parent == os.getpid() and b"popen_loky" in command:
-            found.append(int(folder.name))
-    return found
-
-
 # ── the same result ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -149,22 +129,6 @@ def test_only_gaps_are_fetched(service, tmp_path, expected):
 
 
 # ── workers that are lost ────────────────────────────────────────────────────────────────────────
-
-
-def killing(service: WindowService, condition, victims=children) -> list[int]:
-    """Kill one of the workers at each request that meets a condition; return the killed ones."""
-    killed: list[int] = []
-    usual = service.otherwise
-
-    def reply(handler) -> None:
-        if condition(handler.path):
-            for worker in victims()[:1]:
-                os.kill(worker, signal.SIGKILL)
-                killed.append(worker)
-        usual(handler)
-
-    service.otherwise = reply
-    return killed
 
 
 def test_what_a_lost_worker_had_is_done_again(service, tmp_path, expected):
@@ -510,20 +474,19 @@ def test_workers_send_the_key(service, tmp_path):
 def test_processes_are_for_large_fetches_without_a_limit(monkeypatch):
     monkeypatch.setattr(processes, "cores", lambda: 4)
     with Client("http://127.0.0.1:1") as client:
-        assert processes_pay(client, [range(1000)])
-        assert not processes_pay(client, [range(999)])
+        assert processes_pay(client)
         monkeypatch.setattr(processes, "cores", lambda: 1)
-        assert not processes_pay(client, [range(1000)])
+        assert not processes_pay(client)
     monkeypatch.setattr(processes, "cores", lambda: 4)
     with Client("https://example.org", requests_per_second=1000) as client:
-        assert not processes_pay(client, [range(1000)])
+        assert not processes_pay(client)
 
 
 def test_a_worker_of_something_else_starts_none(monkeypatch):
     monkeypatch.setattr(processes, "cores", lambda: 4)
     monkeypatch.setattr("multiprocessing.parent_process", object)
     with Client("http://127.0.0.1:1") as client:
-        assert not processes_pay(client, [range(1000)])
+        assert not processes_pay(client)
 
 
 def in_a_daemon(url: str, store: Path, pipe) -> None:
@@ -542,7 +505,7 @@ def test_a_daemon_fetches_alone(service, tmp_path):
 
 
 def test_large_fetches_use_processes_by_default(service, tmp_path, monkeypatch, expected):
-    monkeypatch.setattr(processes, "FEWEST", 100)
+    monkeypatch.setattr(blocks, "LARGE", 100)
     monkeypatch.setattr(processes, "cores", lambda: 2)
     fetch(service.url, tmp_path, None)
     assert rows(tmp_path) == rows(expected)
@@ -595,24 +558,6 @@ def test_a_plain_script_runs_once(service, tmp_path, expected):
     assert not group(process.pid)
 
 
-def slowed(service: WindowService, after: int) -> None:
-    usual = service.otherwise
-
-    def reply(handler) -> None:
-        if service.requests > after:
-            service.over.wait(1)
-        usual(handler)
-
-    service.otherwise = reply
-
-
-def until(condition, seconds: float = 60) -> None:
-    ends = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < ends
-        time.sleep(0.05)
-
-
 @pytest.mark.slow
 def test_ctrl_c_in_a_terminal_ends_all(service, tmp_path):
     slowed(service, 14)
@@ -639,10 +584,35 @@ def test_no_worker_outlives_a_killed_process(service, tmp_path):
 @pytest.mark.slow
 def test_an_interrupted_fetch_goes_on(service, tmp_path, expected):
     slowed(service, 14)
-    with interrupt(6), pytest.raises(KeyboardInterrupt) as caught:
+    pressed = pressing(service, 16)
+    with pytest.raises(KeyboardInterrupt) as caught:
         fetch(service.url, tmp_path, 2)
+    assert pressed
     assert "To continue" in caught.value.__notes__[0]
     assert not children()
     service.otherwise = service._reply
     fetch(service.url, tmp_path, 1)
     assert rows(tmp_path) == rows(expected)
+
+
+@pytest.mark.parametrize("moment", ["submit", "shutdown"])
+def test_ctrl_c_while_processes_start_or_end_leaves_none(service, tmp_path, monkeypatch, moment):
+    usual = getattr(loky.ProcessPoolExecutor, moment)
+    pressed: list[str] = []
+
+    def press(self, *arguments, **options):
+        if moment == "submit":  # processes are there before anybody knows of them
+            given = usual(self, *arguments, **options)
+        if not pressed:
+            pressed.append(moment)
+            _thread.interrupt_main()
+        return given if moment == "submit" else usual(self, *arguments, **options)
+
+    monkeypatch.setattr(loky.ProcessPoolExecutor, moment, press)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        fetch(service.url, tmp_path, 2)
+    assert pressed
+    assert "To continue" in caught.value.__notes__[0]
+    assert not children()
+    whole = moment == "shutdown"
+    assert Store(tmp_path).held() == ((SEQNOS,) if whole else ())

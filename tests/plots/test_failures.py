@@ -23,6 +23,12 @@ def test_by_default_codes_are_named_and_divided_into_phases(frames):
     assert texts(ax.get_legend().texts) == ["compute", "action", "skipped", "committed", "ignored"]
 
 
+def test_long_names_of_codes_end_after_a_word(frames):
+    names = texts(plot_failures(frames[0]).get_yticklabels())
+    assert "137 · wallet v5: errors not …" in names
+    assert [name for name in names if "…" in name and not name.endswith(" …")] == []
+
+
 @pytest.mark.parametrize("by", [["account", "bounce"], "phase", ["phase", "operation"], ()])
 def test_groups_of_other_columns_are_divided_into_phases(by, frames):
     ax = plot_failures(*frames, by=by, top=3)

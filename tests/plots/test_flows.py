@@ -69,6 +69,12 @@ def test_numbers_stay_in_their_cells(frames):
         assert all(text.get_window_extent().width <= cell for text in ax.texts)
 
 
+def test_one_long_number_makes_only_itself_smaller(frames):
+    sizes = {text.get_text(): text.get_fontsize() for text in plot_flows(frames[1]).texts}
+    assert sizes.pop("2\nbillion") < min(sizes.values())
+    assert len(set(sizes.values())) == 1
+
+
 def test_a_scale_of_one_colour_raises(few):
     with pytest.raises(ValueError, match="colors= needs at least two colours, and has 1"):
         plot_flows(few[1], colors=["red"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import shutil
 
 import pandas as pd
 import polars as pl
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from chains import store_of_files
+from killed import killed_at_each_rename
 from parity import EVERY, PARITY, collected, spark_session
 from pyarrow import fs
 from slow import slow
@@ -314,6 +316,32 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path, store):
     (tmp_path / "lake" / "mine").unlink()
     tf.to_lake(store, tmp_path / "lake")
     assert tf.scan(tmp_path / "lake", "blocks").count_rows()
+
+
+def _write(place, path):
+    tf.to_lake(tf.read_blocks(place, range(90_000_000, 90_000_003)), path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("there", [True, False])
+def test_a_process_that_is_killed_at_any_rename_leaves_a_whole_lake_or_none(there, store, tmp_path):
+    path, seen = tmp_path / "lake", []
+    expected = tf.read_blocks(store, range(90_000_000, 90_000_003)).arrow("messages")
+    for _ in killed_at_each_rename(_write, store, path):
+        try:
+            found = tf.scan(path, "messages").to_table(["msg_hash"])
+        except tf.StoreError as error:
+            assert "there is no store" in str(error)  # noqa: PT017
+            seen.append(False)
+            assert not path.exists() or not any(path.iterdir())
+            if there:
+                path.mkdir(exist_ok=True)
+        else:
+            assert found.column("msg_hash").equals(expected["msg_hash"])
+            seen.append(True)
+            shutil.rmtree(path)
+    assert len(seen) > 2
+    assert seen == [*[False] * (len(seen) - 1), True]
 
 
 def test_lazy_frames_are_refused(tmp_path, store):

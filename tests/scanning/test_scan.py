@@ -8,6 +8,7 @@ import shutil
 import sys
 import threading
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,7 +28,7 @@ from tonframes.store.files import HeldFile
 from tonframes.wire import schema
 from tonframes.wire.tables import with_columns
 
-FIRST = 90_000_000
+FIRST, START = 90_000_000, 1_780_000_000
 NAMES = ("transactions", "messages", "blocks")
 
 
@@ -221,6 +222,18 @@ def test_files_of_other_moments_are_not_opened(tmp_path, monkeypatch):
     assert sum(inside)
 
 
+def test_files_without_rows_hide_no_later_rows(tmp_path):
+    """The last rows of a moment are thousands of masterchain blocks later, with those of others."""
+    blocks = tf.read_blocks(tf.sample(), range(FIRST, FIRST + 3))
+    rows = blocks.arrow("transactions")
+    place = pc.subtract(rows["mc_block_seqno"].combine_chunks(), FIRST)
+    seqnos = pc.take(pa.array([FIRST, FIRST + 5000, FIRST + 5001]), place)
+    seconds = pc.take(pa.array([START, START + 100, START + 10_000]), place)
+    path = written(tmp_path / "store", blocks, seqnos, seconds, 5100)
+    found = tf.scan(path, "transactions", until=datetime.fromtimestamp(START + 200, UTC))
+    assert found.count_rows() == pc.sum(pc.less(place, 2)).as_py()
+
+
 def days_apart(path):
     """Write a store with a file every five hours; half of the rows are late by some minutes."""
     hours = 5 * 3600
@@ -228,14 +241,19 @@ def days_apart(path):
     rows = blocks.arrow("transactions")
     after = pc.subtract(rows["mc_block_seqno"].combine_chunks(), FIRST)
     late = pc.multiply(pc.bit_wise_and(pa.array(range(len(after))), 1), 200)
-    seconds = pc.subtract(pc.add(pc.multiply(after, hours), 1_780_000_000), late)
+    seconds = pc.subtract(pc.add(pc.multiply(after, hours), START), late)
+    return written(path, blocks, pc.add(pc.multiply(after, 100), FIRST), seconds, 6000)
+
+
+def written(path, blocks, seqnos, seconds, count):
+    """Write a store with the transactions of some blocks at other masterchain seqnos and times."""
     moments = pc.multiply(seconds, 10**6).cast(pa.timestamp("us", "UTC"))
-    spread = pc.add(pc.multiply(after, 100), FIRST)
-    rows = with_columns(rows, mc_block_seqno=spread, now=seconds, block_time=moments)
+    rows = blocks.arrow("transactions")
+    rows = with_columns(rows, mc_block_seqno=seqnos, now=seconds, block_time=moments)
     made = Store(path)
     made.claim("-217", "a test")
     tables = {"transactions": rows, "address_book": blocks.arrow("address_book")}
-    made.write_blocks(tables, [range(FIRST, FIRST + 6000)], proof="chain")
+    made.write_blocks(tables, [range(FIRST, FIRST + count)], proof="chain")
     return path
 
 
@@ -377,6 +395,25 @@ def test_transactions_of_accounts_are_read_from_the_copies_by_account(engine, co
     expected = blocks.transactions.query("account == @account")
     table = scanned(engine, copied, "transactions", accounts=account)
     assert table["lt"].to_pylist() == expected["lt"].tolist()
+
+
+def test_ingested_rows_are_not_among_the_others(copied):
+    before = tf.scan(copied, "transactions").count_rows()
+    tf.ingest(tf.read_blocks(tf.sample(), FIRST).to_json(), store=copied)
+    other = tf.synthetic_blocks(2, first_seqno=FIRST + 5000)
+    assert tf.ingest(other, store=copied)["transactions"]
+    for name in NAMES:
+        same(scanned("pyarrow", copied, name), tf.read_blocks(copied).arrow(name))
+    assert tf.scan(copied, "transactions").count_rows() == before
+    assert len(tf.read_blocks(copied, unproven=True).transactions) > before
+    with pytest.raises(tf.MissingError):
+        tf.scan(copied, seqnos=FIRST + 5000)
+
+
+def test_a_store_of_ingested_rows_alone_is_refused(tmp_path):
+    tf.ingest(tf.read_blocks(tf.sample(), FIRST).to_json(), store=tmp_path)
+    with pytest.raises(tf.StoreError, match="only ingested rows, which are not proven"):
+        tf.scan(tmp_path)
 
 
 # ── histories ────────────────────────────────────────────────────────────────────────────────────

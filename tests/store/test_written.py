@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow.parquet as pq
 import pytest
+from killed import killed_at_each_rename
 from pandas.testing import assert_frame_equal
 
 import tonframes as tf
@@ -37,43 +37,28 @@ def folder(tmp_path):
     return tmp_path / "written"
 
 
-WRITE_UNTIL_KILLED = """
-import itertools, sys
-import tonframes as tf
-blocks = [tf.read_blocks(tf.sample(), range(90_000_000, 90_000_000 + n)) for n in (3, 5)]
-for each in blocks:
-    each.transactions, each.messages, each.blocks, each.address_book
-blocks[0].write(sys.argv[1])
-print("ready", flush=True)
-for each in itertools.cycle(blocks):
-    each.write(sys.argv[1])
-"""
+def _write(folder: Path, count: int) -> None:
+    sample(count).write(folder)
 
 
-def test_a_process_that_is_killed_while_it_writes_leaves_no_torn_file(tmp_path):
-    command = [sys.executable, "-c", WRITE_UNTIL_KILLED, tmp_path]
-    refused = 0
-    for kill in range(30):
-        with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-            assert process.stdout.readline() == b"ready\n"
-            try:
-                process.wait(0.2 + kill % 5 * 0.03)
-            except subprocess.TimeoutExpired:
-                process.kill()
+def test_a_process_that_is_killed_at_any_rename_leaves_no_mixture(tmp_path):
+    seen = []
+    sample(3).write(tmp_path)
+    for moment in killed_at_each_rename(_write, tmp_path, 5):
         for file in tmp_path.glob("*.parquet"):
             pq.read_table(file, page_checksum_verification=True)
         try:
             count = len(tf.read_blocks(tmp_path).seqnos[0])
         except tf.StoreError as error:
-            assert "Blocks.write was interrupted: write the blocks again" in str(error)  # noqa: PT017
-            refused += 1
+            assert "write the blocks again" in str(error)  # noqa: PT017
+            seen.append("refused")
         else:
             assert is_right(tmp_path, count)
-        if kill >= 3 and refused <= kill:
-            break
-    assert refused <= kill  # one kill at least left whole files
-    sample(2).write(tmp_path)
-    assert is_right(tmp_path, 2)
+            seen.append(count)
+        sample(3).write(tmp_path)  # whatever was left there
+        assert is_right(tmp_path, 3)
+        assert moment < 20
+    assert list(dict.fromkeys(seen)) == [3, "refused", 5]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")

@@ -6,10 +6,10 @@ from threading import Lock
 
 #: Most rows of one page; the service's limit.
 MOST_ROWS = 1000
-#: Smaller pages are not tried: the rows are not what takes the time then.
+#: Smaller pages are not tried: if these take too long, the number of rows is not the reason.
 FEWEST_ROWS = 10
-#: Pages that must come before larger ones are tried again, after the first page that did not come;
-#: twice as many after each further one, up to the second number.
+#: How many pages must come before larger ones are tried again: the first number after the first
+#: page that did not come, and twice as many after each further one, up to the second number.
 PATIENCE, MOST_PATIENCE = 8, 512
 
 

@@ -27,13 +27,13 @@ MOST_ADDRESS_BYTES = 6800
 #: The last logical time and the last second that the service's columns hold.
 LAST_LT, LAST_UTIME = 2**63 - 1, 2**31 - 1
 
-#: Failures of the operations with windows after which they are not asked again: fewer rows are, or
-#: the service is taken not to have them.
+#: Failures after which an operation with a window is not repeated: the caller asks for fewer rows,
+#: or does without the operation.
 _OF_WINDOWS = frozenset({Verdict.SLOW, Verdict.NOT_FOUND})
 
 
 class TooManyRowsError(RequestError):
-    """The service does not allow so many rows, or not in time: `Client.page_limit` has fewer."""
+    """The service refuses so many rows, or takes too long; `Client.page_limit` has fewer."""
 
 
 class Operations(ABC):

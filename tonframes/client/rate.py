@@ -178,7 +178,7 @@ class Rate:
         self._state = Lock()
 
     def take_turn(self) -> Turn:
-        """Wait until a request may be sent. Its turn must be told when it was sent."""
+        """Wait until a request may be sent. Call `sent` of the turn when it was sent."""
         came = self._clock.now()
         # The next thread waits while it holds the lock; the others queue for the lock. If turns
         # were assigned in advance, a thread that wakes up late could send too close to the next.
@@ -196,7 +196,7 @@ class Rate:
         return Turn(now - came, self._note)
 
     def _left(self) -> float:
-        """Return the seconds after which the next request may be sent, or to look again."""
+        """Return the seconds to wait until the next request may be sent, or until the next look."""
         with self._state:
             now = self._clock.now()
             while self._sent and self._sent[0] + self._full <= now:

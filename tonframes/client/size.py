@@ -7,8 +7,8 @@ import numpy as np
 #: Largest answer after decompression, in bytes. A full page of 1000 transactions has about 5
 #: million; one megabyte of gzip can decompress to a thousand million.
 LARGEST_ANSWER = 64 * 2**20
-#: The same for operations whose honest answers are known to be smaller: two blocks, a block of each
-#: shard, 1000 blocks. A block has at most 2 kB.
+#: The same for operations whose correct answers are known to be smaller: two blocks, a block of
+#: each shard, 1000 blocks. A block has at most 2 kB.
 LARGEST_OF = {
     "masterchainInfo": 2**20,
     "masterchainBlockShardState": 4 * 2**20,

@@ -81,7 +81,7 @@ class Answer:
 
 @dataclass(slots=True)
 class _Exchange:
-    """What an exchange is bound by, the key that is sent in a header, and what came of it.
+    """The limits of an exchange, the key that is sent in a header, and how the exchange ended.
 
     `ends` is when it must end, `silence` how long it may pause, `largest` how large the content may
     be, compressed or not, and `stopped` whether the client was closed. `sent` is called when the

@@ -67,7 +67,8 @@ def write_excel(path: str | PathLike[str], tables: Any) -> None:
     """Write frames to an Excel file, a sheet for each.
 
     The comment of each header says the unit and the meaning of the column, if it is one of our
-    tables or results. The columns decide which one it is, whatever the name of the sheet. Amounts
+    tables or results. The columns decide which one it is; if several fit equally well, the name
+    of the sheet decides. Amounts
     that are floats are taken to be in TON, as `to_ton` returns them. Each header has a filter.
 
     It needs XlsxWriter: ``pip install 'tonframes[excel]'``. See the module `tonframes.excel` for

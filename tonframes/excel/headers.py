@@ -1,7 +1,7 @@
 """What the header of a column says, and how Excel shows its numbers.
 
-The columns of a sheet are compared with the declared tables and results. The name of a sheet says
-little: users name sheets as they like.
+The columns of a sheet are compared with the declared tables and results. Users name sheets as they
+like, so the name of a sheet counts only if several tables or results fit equally well.
 """
 
 from __future__ import annotations
@@ -49,10 +49,11 @@ _PLACES = range(2, 10)  # decimal places of a float
 def declared_columns(sheet: str, dtypes: Dtypes) -> dict[str, Column]:
     """Return the declarations of the columns of a frame, as far as they are certain.
 
-    A frame is the table or result of which it has most columns, with their dtypes. If there are
-    several, it is the one with the most columns in the frame. If the frame has fewer columns, it
-    is part of a table or result with all its declared columns; where several differ, only the unit
-    of a column is certain. The name of the sheet decides between equals.
+    A frame with more than half of the columns of a table or result, and with their dtypes, is that
+    one. If this holds for several, it is the one that shares the most columns with the frame. A
+    frame with fewer columns is a part of one of those that declare all of its known columns; where
+    their declarations differ, only the unit of a column is certain. Between equals, the name of the
+    sheet decides.
     """
     found = {
         key: {name: c for name, c in columns.items() if name in dtypes and _fits(c, dtypes[name])}
@@ -142,7 +143,7 @@ def _decimals(places: int) -> str:
 
 
 def shown(cell: Any, form: str | None) -> str:
-    """Return about what Excel shows, which tells how wide a column must be."""
+    """Return about what Excel shows, to find out how wide a column must be."""
     if cell is None:
         return ""
     if not form or not isinstance(cell, float | Decimal):

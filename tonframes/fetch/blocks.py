@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from tonframes.errors import MissingError, TonframesError
 from tonframes.fetch.missing import fetch_missing
 from tonframes.fetch.network import Network
-from tonframes.fetch.processes import cores, is_daemon, processes_pay
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -17,10 +16,10 @@ from tonframes.fetch.resolve import (
     resolve_store,
 )
 from tonframes.fetch.spans import fetch_spans
-from tonframes.fetch.spread import ExecutorOption, check_executor
+from tonframes.fetch.spread import ExecutorOption, check_executor, workers_for
 from tonframes.fetch.time import resolve_seqnos
 from tonframes.frames import Blocks
-from tonframes.seqnos import joined, spell, subtract
+from tonframes.seqnos import SPAN, joined, spell, subtract
 from tonframes.store import blocks_of, open_blocks
 from tonframes.wire.tables import concat
 
@@ -30,6 +29,9 @@ if TYPE_CHECKING:
     from tonframes.client import Client
     from tonframes.fetch.proving import Proven
     from tonframes.store import AnyStore
+
+#: Masterchain blocks from which on processes pay: they take a second to start.
+LARGE = 10 * SPAN
 
 
 def fetch_blocks(
@@ -138,15 +140,13 @@ def _fetch(
 ) -> Iterator[Proven]:
     """Fetch what a store lacks, here or with the workers of an executor."""
     missing = wanted if store is None else store.gaps(wanted)
-    if executor is None:
-        executor = cores() if processes_pay(client, missing) else 1
-    if isinstance(executor, int) and is_daemon():
-        executor = 1
-    if executor == 1 or not missing:
+    is_large = sum(map(len, missing)) >= LARGE
+    workers = workers_for(executor, client, is_large=is_large)
+    if workers == 1 or not missing:
         yield from fetch_missing(client, store, wanted, network, progress=progress)
         return
     network.confirm()
-    yield from fetch_spans(executor, client, store, missing, network, progress=progress)
+    yield from fetch_spans(workers, client, store, missing, network, progress=progress)
 
 
 # ── results and errors ────────────────────────────────────────────────────────────────────────────

@@ -1,4 +1,4 @@
-"""The ends of a range that is read through windows: tips and seconds, as the service tells them."""
+"""The ends of a range that is read through windows: tips and seconds, from the service."""
 
 from __future__ import annotations
 

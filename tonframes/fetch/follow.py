@@ -37,7 +37,7 @@ POLL, LONGEST = 1.0, 10.0
 #: The time between masterchain blocks is measured over so many of the answers that had new ones.
 MEASURED = 20
 
-#: Seconds after which the log tells what is waited for; then after twice as many, and so on.
+#: Seconds after which the log says what is waited for; then after twice as many, and so on.
 PATIENCE = 10.0
 
 _log = logging.getLogger(__name__)
@@ -146,7 +146,7 @@ class _Pace:
 
 
 class _Waiting:
-    """Waits for masterchain blocks, and tells for which one, since when and why."""
+    """Waits for masterchain blocks, and logs for which one, since when and why."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

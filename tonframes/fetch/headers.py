@@ -1,6 +1,6 @@
 """The blocks of a range of masterchain blocks, read through windows of time.
 
-The chain of every shard tells what is missing: every block names the blocks before it, and the
+The chain of every shard shows what is missing: every block names the blocks before it, and the
 last blocks of all shards at the end of the range are known from the beginning. So a list that was
 cut short is noticed, and read again.
 """

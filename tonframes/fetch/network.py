@@ -1,8 +1,8 @@
 """Find out which network a service shows, and which masterchain blocks it has.
 
-Every block tells the number of its network, `global_id`. A service that leaves it out is recognised
-by the hash of its first masterchain block. If it does not show that either, its network is unknown:
-a warning says so, and the store is named after the host.
+Every block states the number of its network, `global_id`. If a service leaves it out, the hash of
+its first masterchain block shows the network. If it does not show that block either, its network is
+unknown: a warning says so, and the store is named after the host.
 """
 
 from __future__ import annotations

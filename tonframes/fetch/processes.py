@@ -16,17 +16,15 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from tonframes.fetch.work import end_work
-from tonframes.seqnos import SPAN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from concurrent.futures import Executor
     from multiprocessing.synchronize import Semaphore
+    from types import FrameType
 
     from tonframes.client import Client
 
-#: Masterchain blocks from which on processes pay: they take a second to start.
-FEWEST = 10 * SPAN
 #: Seconds between two looks of a worker at whether the process that it works for is alive.
 LOOK = 0.5
 
@@ -38,15 +36,14 @@ def cores() -> int:
     return int(cpu_count())
 
 
-def processes_pay(client: Client, missing: Sequence[range]) -> bool:
-    """Return whether a fetch is faster in processes than in threads.
+def processes_pay(client: Client) -> bool:
+    """Return whether a large fetch is faster in processes than in threads.
 
     It is if decoding takes the time, which holds the interpreter's lock, and not the rate limit.
     A worker of something else starts no processes: a daemon must not, and a cluster counts cores.
     """
     return (
         client.requests_per_second == inf
-        and sum(map(len, missing)) >= FEWEST
         and multiprocessing.parent_process() is None
         and cores() > 1
     )
@@ -76,7 +73,10 @@ class Processes:
         self.executor: Executor = ProcessPoolExecutor(
             count, initializer=_begin, initargs=(self._stop, os.getpid())
         )
-        with _without_interrupts():
+
+    def start(self) -> None:
+        """Start the workers."""
+        with _interrupts_later(), _without_interrupts():
             self.executor.submit(os.getpid)
 
     def stop(self) -> None:
@@ -85,8 +85,9 @@ class Processes:
             self._stop.release()
 
     def close(self, *, kill: bool) -> None:
-        """End the workers."""
-        self.executor.shutdown(wait=True, kill_workers=kill)  # type: ignore[call-arg]
+        """End the workers, and wait until they are gone."""
+        with _interrupts_later():
+            self.executor.shutdown(wait=True, kill_workers=kill)  # type: ignore[call-arg]
 
 
 def _begin(stop: Semaphore, parent: int) -> None:
@@ -111,6 +112,27 @@ def _is_orphan(parent: int) -> bool:
         process = multiprocessing.parent_process()
         return process is not None and not process.is_alive()
     return os.getppid() != parent
+
+
+@contextmanager
+def _interrupts_later() -> Iterator[None]:
+    """Let Ctrl-C have its effect at the end of the block: within it, processes would be left.
+
+    Only the main thread is interrupted by it. Masking the signal is not enough: another thread
+    may get it, and the main thread handles it all the same.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[FrameType | None] = []
+    before = signal.signal(signal.SIGINT, lambda _, frame: came.append(frame))
+    try:
+        yield
+    finally:
+        # None is a handler that was not installed from Python, and cannot be put back.
+        signal.signal(signal.SIGINT, signal.default_int_handler if before is None else before)
+        if came and callable(before):
+            before(signal.SIGINT, came[0])
 
 
 @contextmanager

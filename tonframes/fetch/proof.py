@@ -16,7 +16,7 @@ If a database query is interrupted, deployed services answer 200 with some of th
   these links. If it is the first or the last of its account there, it is not noticed. A part is
   what is committed together: it ends with a file of the store, or earlier.
 
-With both proofs, every transaction must have its messages, as far as the transaction itself tells
+With both proofs, every transaction must have its messages, where the transaction itself states
 how many there are: see `lack`.
 
 A service whose answers all agree can still lie. These proofs do not notice
@@ -284,7 +284,7 @@ class Gap(NamedTuple):
     account
         Its account.
     lt
-        Its logical time, as the transaction after it tells.
+        Its logical time, as the transaction after it states.
     """
 
     seqnos: range

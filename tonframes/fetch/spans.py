@@ -21,9 +21,9 @@ from tonframes.fetch.progress import progress as shown_progress
 from tonframes.fetch.proof import BrokenError, compare
 from tonframes.fetch.reading import Counted, Reading
 from tonframes.fetch.shown import shown
-from tonframes.fetch.spread import Spread, workers_of
+from tonframes.fetch.spread import Spread, most_telling, workers_of
+from tonframes.fetch.work import open_store
 from tonframes.seqnos import SPAN, aligned, intersection, joined, spell, subtract
-from tonframes.store import store_at
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ class Spans:
         return fetched
 
     def _fetch(self, client: Client, fetched: Fetched) -> None:
-        store = None if self.store is None else self._opened(self.store)
+        store = None if self.store is None else open_store(self.store, self.network)
         counted = Counted(client, Silent())
         for gap in [self.run] if store is None else store.gaps([self.run]):
             reading = Reading(client, gap, counted, fetched.failures)
@@ -113,17 +113,6 @@ class Spans:
                 if store is None:
                     fetched.parts.append(part)
             fetched.borders += reading.borders
-
-    def _opened(self, path: Path) -> AnyStore:
-        """Open the store, which must be the one that the tasks were made for."""
-        store = store_at(path)
-        if not path.exists() or store.network != self.network:
-            raise StoreError(
-                f"a worker does not see the store {path} of the network {self.network}: all "
-                "workers must have it at the same path, on a file system that they share",
-                path=path,
-            )
-        return store
 
 
 def fetch_spans(
@@ -173,7 +162,7 @@ def fetch_spans(
     failures += spread.failures
     failures += _contradictions(client, store, borders, missing)
     if errors:
-        raise _first(errors)
+        raise most_telling(errors)
     if store is not None:
         lacking = subtract(
             store.gaps(missing), (run for error in failures for run in error.missing)
@@ -186,11 +175,6 @@ def fetch_spans(
                 path=store.path,
             )
     raise_failures(failures)
-
-
-def _first(errors: Sequence[TonframesError]) -> TonframesError:
-    """Return the error that says most: others are of requests that it has ended."""
-    return next((error for error in errors if not isinstance(error, RequestError)), errors[0])
 
 
 def _learn(client: Client, seqno: int) -> None:

@@ -18,13 +18,20 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from tonframes.errors import IncompleteError, TonframesWarning, shorten, warn
-from tonframes.fetch.processes import Processes, cores, is_daemon
+from tonframes.errors import (
+    IncompleteError,
+    RequestError,
+    TonframesError,
+    TonframesWarning,
+    shorten,
+    warn,
+)
+from tonframes.fetch.processes import Processes, cores, is_daemon, processes_pay
 from tonframes.fetch.shown import shown
 from tonframes.fetch.work import Report, Result, work
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from tonframes.client import Client, ClientSettings, Recent
     from tonframes.fetch.work import Task, Warned
@@ -53,6 +60,21 @@ def check_executor(executor: object) -> None:
         raise ValueError(f"executor is {executor}: expected at least 1 process")
 
 
+def workers_for(executor: ExecutorOption, client: Client, *, is_large: bool) -> Executor | int:
+    """Return who does a fetch; 1 is this process alone.
+
+    Parameters
+    ----------
+    executor
+        What the caller has asked for; None for what is fastest.
+    is_large
+        Whether the fetch is large enough for several processes.
+    """
+    if executor is None:
+        executor = cores() if is_large and processes_pay(client) else 1
+    return 1 if isinstance(executor, int) and is_daemon() else executor
+
+
 def workers_of(executor: Executor | int) -> int:
     """Return how many tasks the workers of an executor can do at once."""
     if isinstance(executor, int):
@@ -62,6 +84,11 @@ def workers_of(executor: Executor | int) -> int:
             return count
     threads = getattr(getattr(executor, "_client", None), "nthreads", None)  # of Dask
     return (sum(threads().values()) if threads else 0) or cores()
+
+
+def most_telling(errors: Sequence[TonframesError]) -> TonframesError:
+    """Return the error that says most: others are of requests that it has ended."""
+    return next((error for error in errors if not isinstance(error, RequestError)), errors[0])
 
 
 class Spread(Generic[R]):
@@ -207,6 +234,7 @@ class Spread(Generic[R]):
             return self._executor
         if self._own is None:
             self._own = Processes(self._shares.count)
+            self._own.start()
         return self._own.executor
 
     def _replace(self) -> None:

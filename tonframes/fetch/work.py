@@ -10,14 +10,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 from weakref import WeakSet
 
+from tonframes.errors import StoreError
 from tonframes.fetch.shown import shown
+from tonframes.store import store_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from pathlib import Path
 
     from tonframes.client import Client, ClientSettings, Recent, Statistics
     from tonframes.errors import TonframesError
     from tonframes.fetch.shown import Known
+    from tonframes.store import AnyStore
 
 #: The clients of the tasks of this process.
 _running: WeakSet[Client] = WeakSet()
@@ -87,6 +91,24 @@ def work(task: Task[R_co], settings: ClientSettings, known: Known) -> Report[R_c
         return Report(
             result, client.statistics, client.recent, shown(client).known, tuple(map(_told, warned))
         )
+
+
+def open_store(path: Path, network: str | None) -> AnyStore:
+    """Return the store that tasks were made for, as a worker sees it.
+
+    Raises
+    ------
+    StoreError
+        It is not there, or is of another network.
+    """
+    store = store_at(path)
+    if not path.exists() or store.network != network:
+        raise StoreError(
+            f"a worker does not see the store {path} of the network {network}: all workers must "
+            "have it at the same path, on a file system that they share",
+            path=path,
+        )
+    return store
 
 
 def end_work() -> None:

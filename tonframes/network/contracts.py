@@ -1,4 +1,4 @@
-"""What contracts are, by the hash of their code (`code_hash`).
+"""Names of contracts, by the hash of their code (`code_hash`).
 
 The code is a fact: two accounts with one code hash run the same program. The name is the one that
 its source gives to the program. Accounts whose code is a reference to a library have the hash of
@@ -72,8 +72,9 @@ def code_name(code_hashes: object) -> object:
     """Return the names of contracts by the hashes of their code.
 
     Wallets, jetton wallets and minters, NFTs and their sales, and exchanges are known. A contract
-    with the name of a wallet is that wallet: the hash is that of its code. Of a token or an
-    exchange the hash tells the program, not the owner: anybody can deploy the same code.
+    with the name of a wallet is that wallet: the hash is that of its code. For a
+    token or an exchange, the hash identifies the program and not the owner: anybody can deploy the
+    same code.
 
     Parameters
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _UNKNOWN = "unknown"
 _PHASES = (COMPUTE, ACTION, SKIPPED, COMMITTED, IGNORED, _UNKNOWN)
+_NAME = 28  # characters of the name of a code
 
 
 def plot_failures(
@@ -118,11 +120,16 @@ def plot_failures(
 
 
 def _named_codes(groups: pd.DataFrame) -> list[str]:
-    """Return each code with its name, or the name alone where there is no code."""
-    pairs = zip(groups["code"], groups["name"], strict=True)
-    return [
-        " · ".join(labels.words(str(part)) for part in pair if pd.notna(part)) for pair in pairs
+    """Return each code with its name, or the name alone where there is no code.
+
+    Names of codes with several meanings are long: they end after a whole word.
+    """
+    names = [
+        shorten(labels.words(name), _NAME, placeholder=" …") if pd.notna(name) else None
+        for name in groups["name"]
     ]
+    pairs = zip(groups["code"], names, strict=True)
+    return [" · ".join(str(part) for part in pair if pd.notna(part)) for pair in pairs]
 
 
 def _ranked(groups: pd.DataFrame, keys: list[str]) -> tuple[pd.DataFrame, NDArray[np.int64]]:

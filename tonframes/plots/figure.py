@@ -2,7 +2,7 @@
 
 A file that is saved has the colours of the style: by default, black text on white. A notebook shows
 a transparent picture of the same figure, and in a dark theme its lightness is inverted and its hues
-are kept. The kernel is not told the theme, so CSS chooses. One grey for the text of both themes
+are kept. The kernel does not know the theme, so CSS chooses. One grey for the text of both themes
 would be hard to read: no colour has a contrast of more than 4.35 with both white and #111111, the
 background of JupyterLab's dark theme, and WCAG 2.2 asks for 4.5.
 """
@@ -21,7 +21,7 @@ _WHITE = (1.0, 1.0, 1.0)
 _SHARP = 2  # pixels of the picture for each pixel of the page: screens of high resolution
 _SIZE = slice(16, 24)  # width and height in the header of a PNG file
 
-# What tells that a page is dark: JupyterLab, Colab, pydata-sphinx-theme, VS Code. A notebook that
+# Selectors of dark pages: JupyterLab, Colab, pydata-sphinx-theme, VS Code. A notebook that
 # is not trusted has no styles: there the picture has a white background. pydata-sphinx-theme leaves
 # images of the class dark-light as they are.
 _DARK = (

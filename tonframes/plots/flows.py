@@ -144,14 +144,14 @@ def _draw_matrix(ax: Axes, matrix: Floats, shades: Sequence[str]) -> None:
         _write(ax, (column, row), "?", axes.small(ax), ink(ax))
     cells = np.argwhere(matrix >= np.sort(values)[-_WRITTEN:][0])
     texts = [labels.short(matrix[row, column]).replace(" ", "\n") for row, column in cells]
-    widest = max(layout.width_of(text, 1) for text in texts)
-    size = min(axes.small(ax), _SURE * axes.width(ax) / matrix.shape[1] / widest)
-    if size < _READABLE:
-        return
+    room = _SURE * axes.width(ax) / matrix.shape[1]
     fills = cmap(norm(shaded))
     for (row, column), text in zip(cells, texts, strict=True):
-        dark = luminance(fills[row, column]) < MIDDLE
-        _write(ax, (column, row), text, size, "white" if dark else "black")
+        widest = max(layout.width_of(line, 1) for line in text.split("\n"))
+        size = min(axes.small(ax), room / widest)
+        if size >= _READABLE:
+            dark = luminance(fills[row, column]) < MIDDLE
+            _write(ax, (column, row), text, size, "white" if dark else "black")
 
 
 def _write(ax: Axes, middle: tuple[int, int], text: str, size: float, color: str) -> None:

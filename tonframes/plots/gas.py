@@ -129,7 +129,7 @@ def _draw_histogram(ax: Axes, groups: pd.DataFrame, color: str) -> None:
 
 
 def _name_limit(ax: Axes, text: str) -> None:
-    """Write beside the top of the line of the limit what it is, on the side with more room."""
+    """Label the line of the limit at its top, on the side with more room."""
     low, high = np.log(ax.get_xlim())
     left = np.log(GAS_LIMIT) > (low + high) / 2
     look: dict[str, Any] = {

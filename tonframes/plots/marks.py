@@ -50,7 +50,7 @@ def draw_bars(
 
 
 def room(ax: Axes, texts: Sequence[str], span: float) -> float:
-    """Return how much the x axis must go on after `span`, so that texts fit behind its end."""
+    """Return how far the x axis must extend beyond `span`, so that texts fit behind its end."""
     widest = max((layout.width_of(text, small(ax)) for text in texts), default=0)
     part = min(0.45, (widest + 3 * _GAP) / width(ax))
     return part / (1 - part) * span

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
+from functools import reduce
 from importlib import import_module
+from operator import and_
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import pyarrow as pa
@@ -35,6 +37,10 @@ _MODULES = {
     "dask": ("dask.dataframe", "Dask", "engines"),
     "spark": ("pyspark.sql", "PySpark", "spark"),
 }
+#: Columns that every table has, and that are read quickly. The checksum of a page does not cover
+#: its header. If the header has a wrong kind of page, pyarrow skips the page, and notices that rows
+#: are missing only if it reads another column too.
+_READ_TOO = ("mc_block_seqno", "block_time")
 #: Bytes of files that make a partition in Dask.
 _PARTITION = 1 << 24
 
@@ -116,7 +122,7 @@ def frame_of(engine: Engine, files: Files) -> Any:
 def _with_more(engine: Engine, files: Files, more: pa.Table) -> Any:
     """Return files and further rows as one frame."""
     if engine == "pyarrow":  # a data set of data sets does not see their filters
-        rows = pads.dataset([_dataset(files, rows=[]), pads.dataset(more)])
+        rows = pads.dataset([_dataset(files, rows=[]), pads.dataset(more)]).filter(_read_too())
         chosen = as_arrow(files.chosen)
         return rows if chosen is None else rows.filter(chosen)
     parts = [frame_of(engine, replace(files, more=None)), frame_of_table(engine, more)]
@@ -157,8 +163,18 @@ def _dataset(files: Files, *, rows: Filter | None = None) -> pads.Dataset:
     if files.groups is not None:
         parts = [part.subset(row_group_ids=files.groups) for part in dataset.get_fragments()]
         dataset = pads.FileSystemDataset(parts, dataset.schema, dataset.format, dataset.filesystem)
+    if rows is None and files.lake is None:
+        dataset = dataset.filter(_read_too())
     chosen = as_arrow(files.chosen if rows is None else rows)
     return dataset if chosen is None else dataset.filter(chosen)
+
+
+def _read_too() -> pads.Expression:
+    """Return a filter that chooses all rows, and for which two columns are read.
+
+    pyarrow drops a condition that is always true, but reads its columns.
+    """
+    return pads.scalar(value=True) | reduce(and_, (pads.field(n).is_null() for n in _READ_TOO))
 
 
 def _in_polars(files: Files) -> Any:

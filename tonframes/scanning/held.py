@@ -39,11 +39,14 @@ _SNAPSHOTS = ("accounts", "address_book", "metadata")
 #: The folders of histories, by table.
 _HISTORIES = {"transactions": "account_transactions", "messages": "account_messages"}
 
-#: How long after its own time a block of a shard may be committed: in seconds, and in masterchain
-#: blocks if the masterchain stood still. The validators of a shard take turns, by default every 250
-#: seconds (configuration parameter 28), and the masterchain does not commit blocks of a former turn
-#: (`ShardConfig::get_shard_cc_seqno` in crypto/block/mc-config.cpp of the TON monorepo).
-_LATE_SECONDS, _LATE_SEQNOS = 3600, 1000
+#: A block of a shard is not later than the masterchain block that commits it, and may be earlier
+#: than the masterchain block before that one by less than so many seconds. The masterchain commits
+#: only blocks of the validators whose turn it is in the shard (`check_one_shard` in
+#: validator/impl/validate-query.cpp and `validate_internal` in top-shard-descr.cpp of the TON
+#: monorepo). A turn ends in each period of `shard_catchain_lifetime` seconds
+#: (`update_shard_cc_` in validate-query.cpp). By default these are 250 (configuration parameter
+#: 28); an hour leaves room for other networks.
+_LATE = 3600
 
 _THREADS = 8
 
@@ -155,18 +158,25 @@ def _of_period(
 
     def last(place: int) -> int:
         """Return the last time in a file, or in the next one that has rows."""
-        for here in range(place, len(listed)):
-            _, file = listed[here]
-            if (seconds := _last_second(file, file.stamp())) is not None:
-                return seconds
-        return ENDS["utime"] + _LATE_SECONDS
+        _, seconds = _next_with_rows(listed, place)
+        return seconds
 
     places = range(len(listed))
-    start = bisect_left(places, period.start - _LATE_SECONDS, key=last)
-    stop = bisect_left(places, period.end + _LATE_SECONDS, key=last)
-    chosen = listed[start : stop + 1]
-    end = chosen[-1][0].stop + _LATE_SEQNOS if chosen else 0
-    return chosen + [(run, file) for run, file in listed[stop + 1 :] if run.start < end]
+    start = bisect_left(places, period.start - _LATE, key=last)
+    # The rows of later files come after the last time in the file that is found here.
+    stop = bisect_left(places, period.end + _LATE, key=last)
+    if stop < len(listed):
+        stop, _ = _next_with_rows(listed, stop)
+    return listed[start : stop + 1]
+
+
+def _next_with_rows(listed: list[tuple[range, HeldFile]], place: int) -> tuple[int, int]:
+    """Return the place of a file, or of the next one that has rows, and the last time in it."""
+    for here in range(place, len(listed)):
+        _, file = listed[here]
+        if (seconds := _last_second(file, file.stamp())) is not None:
+            return here, seconds
+    return len(listed), ENDS["utime"] + _LATE
 
 
 @lru_cache(1 << 14)  # files never change; the stamp tells if another one has taken the name

@@ -106,8 +106,12 @@ def scan(
 
     Notes
     -----
-    pyarrow and Dask verify the checksum of each page that they read, as `read_blocks` does. The
-    other engines read local files in their own way, and do not: `verify_store` finds damage.
+    pyarrow and Dask verify the checksum of each page that they read, and that no rows are missing,
+    as `read_blocks` does. The other engines read local files in their own way, and do not: a
+    flipped bit may be read as another value. `verify_store` finds damage.
+
+    Rows that `ingest` has put into a store are not proven and not among those here, as in
+    `read_blocks` without `unproven=True`. A store that has no others is an error.
 
     A frame names the files that were there when it was made. If one of them is gone later, the
     engine says so: make a new frame. A `Scan` lists the files each time that it is used.

@@ -67,14 +67,14 @@ def serve(
     dialect
         "service": as deployed services answer (toncenter/ton-indexer), including their quirks.
         `masterchainBlockShards` answers with blocks; `masterchainBlockShardState`, and `blocks`
-        and `transactions` with their conditions, exist. What is not there is null. Gas and its
+        and `transactions` with their conditions, exist. Missing values are null. Gas and its
         fees of special accounts are exchanged (see `undo_gas_exchange`).
 
         "specification": `accountStates` and `masterchainBlockShards` as specified, and also
         `transactionsByMasterchainBlock` and `masterchainInfo`. The specification leaves some
         details open: here the default of limit is 100 and of offset 0, rows are ordered by (lt,
         account), invalid parameters give status 422, a masterchain block that the store does not
-        hold gives 404, a page after the last one is empty, and what is not there is left out.
+        hold gives 404, a page after the last one is empty, and missing values are left out.
 
     Yields
     ------

@@ -111,8 +111,8 @@ class Server(ThreadingHTTPServer):
     def process_request(self, request: Any, client_address: Any) -> None:
         """Start a thread for a connection, once fewer than `MOST_CONNECTIONS` are open.
 
-        So that this is soon, the connection that has waited longest for its client is closed:
-        clients that send or read a byte now and then keep nobody out.
+        To make room, the connection that has waited longest for its client is closed. So clients
+        that send or read a byte now and then do not keep others out.
         """
         with self._changed:
             while not self._stopping and len(self._connections) >= MOST_CONNECTIONS:

@@ -8,7 +8,7 @@
       transactions/00049000000-00049000100.parquet        half-open ranges of masterchain seqnos
       messages/…  blocks/…                                the same ranges
       accounts/20261121T094500.123456Z-6b1f0a2c.parquet   snapshots, appended and never changed
-      address_book/…  metadata/…
+      metadata/…  address_book/…                          files of the address book may be joined
       account_transactions/20261121T094500.123456Z-….parquet   transactions of accounts
       account_messages/…  histories/…                     their messages, and the spans they cover
       ingested/…                                          rows that are not proven; see `ingested`
@@ -63,7 +63,7 @@ The modules, from what users call down to bytes::
     histories     transactions of accounts: which spans are held, and their rows
     reader        the rows of seqnos and snapshots that are held
     damage        files that are no longer what was written: found, and set aside
-    merging       small files of histories are merged
+    merging       small files of histories and of the address book are merged
     sorting       rows of a file sorted by account
     overlaps      rows that two files have are read once, or refused
     listing       which files there are, and which seqnos are held
@@ -87,7 +87,7 @@ from tonframes.store.compaction import compact_store
 from tonframes.store.digest import digest, within
 from tonframes.store.histories import held_spans, read_history, transactions_in
 from tonframes.store.history_views import held_transactions, read_transactions
-from tonframes.store.identity import NETWORKS
+from tonframes.store.identity import MADE_UP, NETWORKS
 from tonframes.store.ingest import ingest
 from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
 from tonframes.store.reader import Reader
@@ -100,6 +100,7 @@ from tonframes.store.views import HeldRows, blocks_of, open_blocks, read_account
 __all__ = [
     "COLUMNS",
     "ENDS",
+    "MADE_UP",
     "NETWORKS",
     "SPAN",
     "AnyStore",

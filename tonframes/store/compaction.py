@@ -49,7 +49,8 @@ def compact_store(
     A fetch writes files of up to 100 seqnos. Each whole span of 10,000 seqnos (49,000,000 to
     49,009,999, for example) becomes one file of each table, and so does each whole span of 1,000
     in a span of 10,000 that is not whole. Other files stay as they are. Engines read the larger
-    files faster, and they are smaller than the others together.
+    files faster, and they are smaller than the others together. The files of the address book, one
+    of each commit, are joined too, at once, as soon as there are many small ones.
 
     Other processes may read, fetch and compact meanwhile. `read_blocks` and `scan` use the new
     files as soon as they are written. The files that they replace stay where they are for the
@@ -98,7 +99,7 @@ def compact_store(
     store.check()
     spans = _whole_spans(store)
     begun = any((store.path / name).exists() for name in (MERGING, _FOLDER))
-    if not (spans or by_account or begun):
+    if not (spans or by_account or begun or store.crowded_address_book()):
         return []
     store.prepare()
     folder = store.path / _FOLDER
@@ -113,6 +114,7 @@ def compact_store(
                     store.settle(seconds)
             if by_account:
                 _sort(store, folder)
+            store.join_address_book()
         finally:
             shutil.rmtree(folder, ignore_errors=True)
     store.settle(seconds)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tonframes.wire.tables import Tables
 
 _SPAN = [field.name for field in fields(Span)]
-#: What tells rows apart.
+#: The columns that identify a row.
 _KEYS = {"transactions": ("account", "lt"), "messages": ("tx_hash", "direction", "position")}
 _ORDER = ["hash", "lt", "now", "account", "mc_block_seqno"]
 

@@ -162,8 +162,8 @@ def read_transactions(
         account, gap = next(iter(lacking.items()))
         raise MissingError(
             f"{store.path} does not hold all transactions of {len(lacking)} of {len(wanted)} "
-            f"accounts, {period.held()}, such as those of {account}, {gap}: fetch them with "
-            f"fetch_transactions(..., store={str(store.path)!r})",
+            f"accounts, {period.held()}, such as those of {account}, {gap}: "
+            f"{store.advice('fetch_transactions')}",
             missing=tuple(lacking),
         )
     parts = {a: sum(span.start_lt < span.stop_lt for span in spans[a]) for a in wanted}

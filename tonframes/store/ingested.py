@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 #: What `network.json` of these rows says instead of a network.
 UNPROVEN = "unproven"
 
-#: What tells rows apart, where it is not the whole row.
+#: The columns that identify a row, if it does not take all of them.
 _KEYS = {"transactions": ("hash",), "blocks": ("workchain", "shard", "seqno")}
 _TOGETHER = ("messages", "transactions")
 _MESSAGE = ("tx_hash", "direction", "position")

@@ -14,7 +14,7 @@ from tonframes.errors import MissingError, StoreError, shorten
 from tonframes.seqnos import WIDTHS, fits, joined, meeting, spell, subtract
 from tonframes.store.files import FOLDERS, RANGED, Damaged, HeldFile, is_table_file, table_of
 from tonframes.store.folders import check_folders
-from tonframes.store.identity import read_info
+from tonframes.store.identity import MADE_UP, read_info
 from tonframes.store.lost import files_without, gone, still_seen
 from tonframes.store.overlaps import check_equal, disjoint
 from tonframes.store.threads import in_threads
@@ -246,11 +246,20 @@ class Listing:
         wanted = joined(seqnos)
         if missing := self.gaps(wanted):
             raise MissingError(
-                f"{self.path} does not hold the masterchain seqnos {spell(missing)}: fetch them "
-                f"with fetch_blocks(..., store={str(self.path)!r})",
+                f"{self.path} does not hold the masterchain seqnos {spell(missing)}: "
+                f"{self.advice('fetch_blocks')}",
                 missing=missing,
             )
         return wanted
+
+    def advice(self, fetch: str) -> str:
+        """Return how to get what is not held, with the name of the function that fetches it."""
+        if self.service == MADE_UP:
+            return (
+                "it is a sample of made-up data, which has no more; fetch from a service into a "
+                f"store of your own, as {fetch}(..., store='my-store')"
+            )
+        return f"fetch them with {fetch}(..., store={str(self.path)!r})"
 
     def _files(self, name: str, wanted: Sequence[range]) -> Iterator[tuple[range, HeldFile]]:
         """List the files of a table that have some of these seqnos, in order."""

@@ -1,4 +1,4 @@
-"""Merge small files of histories into larger ones.
+"""Merge small files of histories, and of the address book, into larger ones.
 
 While files are being replaced, the note `merging.json` names the old ones and the new one. Once
 the new file of transactions is there, the readers of tonframes ignore the old ones, so that they
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 NOTE = "merging.json"
 #: A file of transactions is small if it has fewer bytes; so many small ones are merged.
 SMALL, MANY = 2**18, 32
+#: Files of the address book are joined up to so many bytes.
+LARGEST = 2**24
 #: How often reading is tried again.
 AGAIN = 5
 
@@ -109,6 +111,21 @@ def small_files(transactions: Sequence[HeldFile]) -> list[HeldFile]:
     """List the small files of transactions, if there are enough of them to be merged."""
     small = [file for file in transactions if file.size() < SMALL]
     return small if len(small) >= MANY else []
+
+
+def small_runs(files: Sequence[HeldFile]) -> list[list[HeldFile]]:
+    """List runs of adjacent small files that are long enough to become one file each."""
+    runs: list[list[HeldFile]] = [[]]
+    total = 0
+    for file in files:
+        size = file.size()
+        total += size
+        if size >= SMALL or total > LARGEST:
+            runs.append([])
+            total = size
+        if size < SMALL:
+            runs[-1].append(file)
+    return [run for run in runs if len(run) >= MANY]
 
 
 def rows_of(files: Sequence[HeldFile], folder: str) -> pa.Table:

@@ -14,6 +14,7 @@ from tonframes.seqnos import common, joined, subtract
 from tonframes.store.digest import within
 from tonframes.store.files import BY_ACCOUNT, Damaged
 from tonframes.store.listing import LISTINGS, MOMENT, Listing
+from tonframes.store.merging import reading_again
 from tonframes.store.threads import in_threads
 from tonframes.wire import schema
 from tonframes.wire.tables import latest, latest_states
@@ -181,6 +182,7 @@ class Reader(Listing):
 
     # ── snapshots ────────────────────────────────────────────────────────────────────────────────
 
+    @reading_again
     def snapshot(
         self,
         name: str,
@@ -208,6 +210,9 @@ class Reader(Listing):
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
         ordering = ["address", "last_transaction_lt"] if name == "accounts" else ["address"]
+        until = as_of if name == "address_book" else None
+        if until is not None:
+            ordering.append("fetched_at")
         needed = list(dict.fromkeys([*chosen, *ordering]))
         of = None if addresses is None else pa.array(addresses, pa.string())
 
@@ -215,10 +220,15 @@ class Reader(Listing):
             rows = pa.concat_tables(parts)
             if of is not None:
                 rows = rows.filter(pc.is_in(rows["address"], of))
+            if until is not None:
+                rows = rows.filter(pc.less_equal(rows["fetched_at"], until))
             return (latest_states if name == "accounts" else latest)(rows)
 
         rows, size = [table.schema.empty_table().select(needed)], 0
         files = self._by_time(self.held_snapshots(name, as_of=as_of))
+        if until is not None:  # a joined file has the last moment of its rows, and earlier ones
+            later = set(self.held_snapshots(name)).difference(files)
+            files += sorted(later, key=lambda file: file.path.name)[:1]
         for part in in_threads(lambda file: file.read(needed), files):
             rows.append(part)
             size += rows[-1].nbytes

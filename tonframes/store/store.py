@@ -82,6 +82,34 @@ class Store(RangeWriter):
                 if merge:
                     self._merge_histories()
 
+    def crowded_address_book(self) -> list[list[HeldFile]]:
+        """List the files of the address book that can be joined, by the file that they become.
+
+        Those of the future stay as they are: other files count as newer.
+        """
+        now = datetime.now(UTC).strftime(MOMENT)
+        files = [file for file in self.held_snapshots("address_book") if file.path.name < now]
+        return merging.small_runs(files)
+
+    def join_address_book(self) -> None:
+        """Join the many small files of the address book; damaged ones stay as they are.
+
+        The joined file has all of their rows, in the same order, and the name that a commit of them
+        would have had. An entry that is in two files says the same in both, so nothing is wrong
+        while the small files are removed.
+        """
+        with self._writing():
+            for files in self.crowded_address_book():
+                try:
+                    rows = merging.rows_of(files, "address_book")
+                except Damaged:
+                    continue
+                self._append("address_book", rows)
+                # Of a past moment, the file after it is read too: that is the joined one if the
+                # latest go first.
+                for file in reversed(files):
+                    file.path.unlink(missing_ok=True)
+
     def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
         """Write the files of a commit of histories, that of the transactions last."""
         files = {}

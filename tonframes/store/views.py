@@ -141,7 +141,7 @@ class Snapshot(Unread):
         if missing := wanted.filter(pc.is_null(places)).to_pylist():
             raise MissingError(
                 f"{self.store.path} does not hold {len(missing)} of {len(self.addresses)} "
-                f"{self.name}, such as {missing[0]}",
+                f"{self.name}, such as {missing[0]}: {self.store.advice('fetch_accounts')}",
                 missing=tuple(missing),
             )
         return found.take(places).select(chosen)

@@ -155,7 +155,7 @@ class Shard(Kind):
     """The 64-bit tagged prefix of a shard, as a signed integer.
 
     Deployed services write the unsigned number in hex without padding. In the specification it is a
-    string-int, which is a signed decimal. The length tells which of the two it is: a decimal of 16
+    string-int, which is a signed decimal. The length shows which of the two it is: a decimal of 16
     digits or less would be a prefix of more than 9 bits, and mainnet splits to 4 bits.
     """
 
@@ -290,9 +290,10 @@ _CHUNK = 2**17  # bytes
 
 
 def count_colons(content: bytes | memoryview | pa.Buffer) -> int:
-    """Count the colons that are not followed by an n. Chunks stay in the processor's cache.
+    """Count the colons that are not followed by an n.
 
-    In JSON without spaces these are the members of objects that are not null, and colons in texts.
+    In JSON without spaces, each of these begins the value of a member that is not null, or is in a
+    text. The content is read in chunks that fit the processor's cache.
     """
     octets = np.frombuffer(content, np.uint8)
     count = 0

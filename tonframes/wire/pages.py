@@ -39,16 +39,16 @@ class Page:
     Attributes
     ----------
     record, content
-        What it is, and its bytes.
+        The record that declares the answer, and the bytes of the answer.
     answer
-        The structs of its rows; of transactions their outlines.
+        The structs of the rows. Transactions have outlines instead.
     extras
-        What the schema has no place for, by the identity of the struct of a row.
+        What the schema has no place for, by the `id` of the struct of a row.
     whole
-        The answer with all of its structs, of which `extras` has the identities; None if it has
-        many transactions.
+        The answer with the structs of all rows, whose `id`s are the keys of `extras`. None if the
+        answer has many transactions.
     transactions
-        The values of these many transactions.
+        The values of the transactions, if there are many.
     """
 
     record: Record

@@ -99,6 +99,8 @@ class Histories:
         The accounts that the service does not know.
     open_ended
         Whether the service may not have the end of some accounts' periods yet.
+    transactions
+        How many came.
     """
 
     def __init__(
@@ -116,7 +118,7 @@ class Histories:
         self._uncommitted: list[Tables] = []
         self._claims: dict[str, list[Span]] = defaultdict(list)
         self._since = time.monotonic()
-        self._transactions = 0
+        self.transactions = 0
 
     def fetch(self, periods: Mapping[str, Period], held: Mapping[str, Sequence[Span]]) -> None:
         """Fetch the histories; commit what came, whatever happens.
@@ -191,7 +193,7 @@ class Histories:
         if not self._uncommitted:
             self._since = time.monotonic()
         self._uncommitted.append(tables)
-        self._transactions += len(tables["transactions"])
+        self.transactions += len(tables["transactions"])
         self._show(0)
 
     def _finish(self, done: _Done) -> None:
@@ -207,7 +209,7 @@ class Histories:
         statistics = self._client.statistics
         self._bar.advance(
             accounts,
-            transactions=self._transactions,
+            transactions=self.transactions,
             retries=statistics.retries,
             paused=f"{statistics.seconds_paused:.0f} s",
         )

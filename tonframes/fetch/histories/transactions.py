@@ -10,6 +10,7 @@ from tonframes.client import UnknownOperationError
 from tonframes.errors import IncompleteError, MissingError, TonframesError, warn
 from tonframes.fetch.histories.chains import Named, Service
 from tonframes.fetch.histories.commits import Histories
+from tonframes.fetch.histories.tasks import SpreadHistories
 from tonframes.fetch.network import LAG, Network, masterchain_info
 from tonframes.fetch.progress import progress as shown
 from tonframes.fetch.resolve import (
@@ -19,6 +20,7 @@ from tonframes.fetch.resolve import (
     resolve_client,
     resolve_folder,
 )
+from tonframes.fetch.spread import ExecutorOption, check_executor, workers_for
 from tonframes.frames import Transactions
 from tonframes.store import (
     Bound,
@@ -46,6 +48,7 @@ def fetch_transactions(
     until: Bound | None = None,
     client: ClientOption = None,
     store: StoreOption = DEFAULT,
+    executor: ExecutorOption = None,
     progress: bool | None = None,
 ) -> Transactions:
     """Fetch all transactions of accounts between two moments; only those that the store lacks.
@@ -73,6 +76,10 @@ def fetch_transactions(
         As in `fetch_blocks`.
     store
         As in `fetch_blocks`. Transactions of accounts have their own folders in it.
+    executor
+        As in `fetch_blocks`, but None is this process alone: whether processes pay depends on the
+        number of transactions, which is not known beforehand. One worker reads the whole history
+        of an account.
     progress
         Whether to show a progress bar; None shows one in a terminal or a notebook.
 
@@ -115,6 +122,7 @@ def fetch_transactions(
     >>> history.accounts == (account,)
     True
     """
+    check_executor(executor)
     wanted = resolve_accounts(accounts)
     period = Period.parse(since, until)
     with resolve_client(client) as (online, service):
@@ -150,6 +158,7 @@ def fetch_transactions(
                 dict.fromkeys(wanted, period),
                 fetched,
                 network,
+                executor=executor,
                 progress=progress,
             )
         except TonframesError as error:
@@ -190,6 +199,7 @@ def fetch_periods(
     fetched: list[Tables],
     network: Network,
     *,
+    executor: ExecutorOption = None,
     progress: bool | None,
 ) -> Outcome:
     """Fetch and commit what a store lacks of the histories of accounts.
@@ -202,11 +212,13 @@ def fetch_periods(
         Takes what comes, if there is no store.
     network
         The network of which the transactions must be.
+    executor
+        Who fetches.
 
     Raises
     ------
     IncompleteError
-        Some transactions did not come. All others were fetched.
+        Some transactions did not come, or workers were lost. All others were fetched.
     """
     held = {} if store is None else held_spans(store, periods)
     lacking = {
@@ -220,7 +232,12 @@ def fetch_periods(
     network.confirm()
     with shown(len(lacking), "accounts", show=progress) as bar:
         service = _service(client)
-        histories = Histories(client, store, service, bar)
+        workers = workers_for(executor, client, is_large=False)
+        histories = (
+            Histories(client, store, service, bar)
+            if workers == 1
+            else SpreadHistories(workers, client, store, service, bar)
+        )
         try:
             histories.fetch(lacking, held)
         except UnknownOperationError as error:
