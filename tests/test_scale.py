@@ -4,11 +4,13 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pyarrow.compute as pc
 import pytest
+from benchmarks import bench_scale
 from benchmarks.scale.chain import SEQNO, Chain
 from benchmarks.scale.limits import in_a_process
 from benchmarks.scale.measures import ENGINES, HELPERS, by_hand, helper
@@ -121,6 +123,15 @@ def test_the_benchmark_measures_a_small_store(tmp_path):
     assert size["after"]["transactions"]["rows"] >= 20_000
     assert not (tmp_path / "store").exists()
     assert "| fee_summary | duckdb |" in table.read_text()
+
+
+def test_a_measure_after_the_end_is_not_made(capsys):
+    options = bench_scale.options_of(["1"])
+    options.end = time.monotonic() - 1
+    # A process would fail in another way: there is no such store.
+    found = bench_scale.measure(options, "helper", "duckdb", "ours", "flows")
+    assert found.failed == "no time left"
+    assert "no time left" in capsys.readouterr().out
 
 
 def taken(seconds, failed=""):

@@ -48,9 +48,16 @@ def test_chains_of_transactions_are_followed_by_numbers(tmp_path):
     assert "previous = link" in found or "link = previous" in found
 
 
-def test_names_of_opcodes_are_joined_and_not_searched_for_each_row(tmp_path):
+@pytest.mark.parametrize("helper", ["with_operation", "failures", "failure_summary"])
+def test_names_are_joined_and_not_searched_for_each_row(helper, tmp_path):
     pytest.importorskip("duckdb")
-    assert "MARK" not in plan("with_operation", tmp_path)
+    assert "MARK" not in plan(helper, tmp_path)
+
+
+def test_accounts_are_counted_beside_the_sums(tmp_path):
+    pytest.importorskip("duckdb")
+    frames = (frame_of("duckdb", table, tmp_path) for table in sample_tables())
+    assert "count(distinct" in HELPERS["activity"](*frames).sql_query().lower()
 
 
 def test_sums_are_not_split_on_duckdb(tmp_path):

@@ -30,21 +30,21 @@ from benchmarks.hand_written import CODE, QUERIES
 TABLES = ("transactions", "messages")
 THREADS, LIMIT = 2, "2GB"
 
-#: What is measured, by a name: transactions and messages in, a frame out.
+#: What is measured, by a name: transactions and messages in, a frame out. The longest are last.
 HELPERS = {
     "fee_breakdown": lambda t, _: tf.fee_breakdown(t),
     "fee_summary": lambda t, m: tf.fee_summary(t, m, by="account"),
     "check_fees": lambda t, _: tf.check_fees(t),
-    "check_balances": tf.check_balances,
     "gas_summary": lambda t, _: tf.gas_summary(t, by=CODE),
     "gas_outliers": lambda t, _: tf.gas_outliers(t, factor=1.5),
     "failures": lambda t, _: tf.failures(t),
     "failure_summary": lambda t, _: tf.failure_summary(t),
-    "trace_costs": tf.trace_costs,
     "storage_rates": lambda t, _: tf.storage_rates(t),
     "activity": tf.activity,
     "flows": lambda _, m: tf.flows(m),
     "with_operation": tf.with_operation,
+    "trace_costs": tf.trace_costs,
+    "check_balances": tf.check_balances,
 }
 
 # The columns of the sample that each copy changes, so that copies are of other transactions.

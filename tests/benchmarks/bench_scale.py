@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import shutil
 import sys
@@ -50,6 +51,8 @@ SIDES = ("ours", "by hand")
 _BYTES = 560
 #: An account is asked for that has at most so many transactions in a row group.
 _RARE = 3
+#: What makes a store: it is done, however long the rest has taken.
+_STEPS = ("build", "compact", "sort")
 #: The question that copies that are sorted by account answer.
 _ACCOUNT = "all of an account"
 
@@ -78,9 +81,12 @@ def measure(options: argparse.Namespace, *task: str) -> Taken:
     what, *rest = task
     command = [sys.executable, __file__, "one", what, str(options.store), *rest]
     limits = {"megabytes": options.memory, "seconds": options.seconds}
-    if what in ("build", "compact", "sort"):
+    if what in _STEPS:
         limits["seconds"] = options.seconds * 10
-    taken = in_a_process(command, **limits)
+    else:
+        limits["seconds"] = min(options.seconds, options.end - time.monotonic())
+    left = limits["seconds"] > 0
+    taken = in_a_process(command, **limits) if left else Taken(failed="no time left")
     said = taken.failed or (
         f"{taken.seconds:8.2f} s {taken.cpu:8.2f} s CPU {taken.peak:6} MB {taken.rows:12,} rows"
     )
@@ -194,6 +200,12 @@ def options_of(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--table", type=Path, help="write the results as Markdown")
     parser.add_argument("--memory", type=int, default=4000, help="MB of a process")
     parser.add_argument("--seconds", type=float, default=300.0, help="of a measure")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=math.inf,
+        help="of the whole run: each size has the same part of them, and what is left is not made",
+    )
     parser.add_argument("--narrow", type=float, default=1.0, help="million written as by a fetch")
     parser.add_argument("--by-account", action="store_true", help="make sorted copies, too")
     parser.add_argument("--rounds", type=int, default=1)
@@ -217,11 +229,13 @@ def as_many_as_fit(folder: Path) -> list[float]:
 
 def main(options: argparse.Namespace) -> None:
     """Make a store of each size, the smallest first, and measure it."""
+    start = time.monotonic()
     options.store.parent.mkdir(parents=True, exist_ok=True)
     found: dict[str, object] = {"made": time.strftime("%Y-%m-%d"), **machine(), "sizes": []}
     try:
         wanted = sorted(options.millions or as_many_as_fit(options.store.parent))
         for number, millions in enumerate(wanted):
+            options.end = start + options.minutes * 60 * (number + 1) / len(wanted)
             names = [name for name in options.helpers if not number or name in options.larger]
             found["sizes"].append(size_of(options, millions, names))
             found["load"] = round(os.getloadavg()[2])

@@ -37,9 +37,9 @@ ENGINES = ("duckdb", "polars")
 FEW = ("account", "block_time", "total_fees", "compute_gas_used")
 #: The helpers, by name: transactions and messages in, a frame out.
 HELPERS = {
-    **_HELPERS,
     "price_of": lambda t, _: tf.price_of(t),
     "undo_gas_exchange": lambda t, _: tf.undo_gas_exchange(t),
+    **_HELPERS,
 }
 
 
