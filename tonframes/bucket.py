@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 SCHEMES = ("s3", "gs")
 #: What may follow the path in a URL; pyarrow's file systems have options of the same names.
 OPTIONS = ("anonymous", "endpoint_override", "region", "scheme")
+#: The values that some of them have.
+_VALUES = {"anonymous": ("true", "false"), "scheme": ("https", "http")}
 
 #: Seconds for a connection, and without a byte; and how often a request to S3 is sent. So a request
 #: to a service that does not answer fails after about 40 seconds.
@@ -147,6 +149,12 @@ class BucketPath:
                 raise ValueError(
                     f"the URL of a store has no option {shorten(name)}: it may have "
                     f"{', '.join(OPTIONS)}{did_you_mean(name, OPTIONS)}"
+                )
+        for name, value in options:
+            if value not in _VALUES.get(name, (value,)):
+                raise ValueError(
+                    f"{name} in the URL of a store is {' or '.join(_VALUES[name])}, not "
+                    f"{shorten(value)}"
                 )
         key = "/".join(part for part in f"{parts.netloc}{parts.path}".split("/") if part)
         if not parts.netloc or parts.fragment or {".", ".."} & set(key.split("/")):

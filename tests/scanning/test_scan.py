@@ -441,6 +441,11 @@ def test_histories_of_accounts(engine, owner):
     assert costs["cost"].to_pylist() == tf.fee_summary(expected)["cost"].tolist()
 
 
+def test_a_store_of_histories_alone_says_where_they_are():
+    with pytest.warns(tf.TonframesWarning, match=r"holds no masterchain blocks.*`\.histories`"):
+        assert not tf.scan(tf.sample("histories"), "transactions").count_rows()
+
+
 def test_histories_that_are_not_held_are_an_error(owner):
     path = tf.sample("histories")
     with pytest.raises(tf.MissingError, match="does not hold all transactions"):

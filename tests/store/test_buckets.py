@@ -748,6 +748,8 @@ def test_without_credentials(bucket, monkeypatch, tmp_path):
         ),
         ("s3://bucket/ton?access_key=KEY&secret_key=HIDDEN", ValueError, "no option 'access_key'"),
         ("s3://bucket/ton?regoin=HIDDEN", ValueError, "Did you mean 'region'"),
+        ("s3://bucket/ton?scheme=ftp", ValueError, "https or http, not 'ftp'"),
+        ("s3://bucket/ton?anonymous=maybe", ValueError, "true or false, not 'maybe'"),
         ("s3:///ton", ValueError, "expected s3://BUCKET/PATH"),
         ("s3://bucket/../ton", ValueError, "expected s3://BUCKET/PATH"),
         ("ftp://bucket/ton", ValueError, "begins with s3:// or gs://"),

@@ -205,8 +205,8 @@ def test_the_command(store, capsys):
     out = capsys.readouterr().out
     assert out == (
         "joined the files of 90000000:90001000\n"
-        f"1 spans joined; {store.path} has the same rows as before"
-        "; joined spans have a copy sorted by account\n"
+        f"1 span joined now; {store.path} has the same rows as before"
+        "; files of 1,000 seqnos and more have a copy by account\n"
     )
     assert copies(store) == [WIDE]
 

@@ -123,9 +123,10 @@ def _compact(options: argparse.Namespace) -> None:
     spans = tf.compact_store(options.store, grace=options.grace, by_account=options.by_account)
     for span in spans:
         print(f"joined the files of {spell([span])}")
-    copies = "; joined spans have a copy sorted by account" if options.by_account else ""
+    copies = "; files of 1,000 seqnos and more have a copy by account" if options.by_account else ""
     store = inert(str(options.store))
-    print(f"{len(spans)} spans joined; {store} has the same rows as before{copies}")
+    count = "1 span" if len(spans) == 1 else f"{len(spans)} spans"
+    print(f"{count} joined now; {store} has the same rows as before{copies}")
 
 
 def add_verify(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

@@ -110,6 +110,11 @@ def _of_seqnos(reader: Reader, name: str, asked: Asked) -> Files:
     if asked.seqnos is None:
         reader.check_transactions()
     wanted = reader.held() if asked.seqnos is None else asked.seqnos
+    if not wanted and asked.seqnos is None and reader.held_snapshots("account_transactions"):
+        warn(
+            f"{reader.path} holds no masterchain blocks, so {name} has no rows: `.histories` of "
+            "`scan(store)` has the transactions of accounts that it holds"
+        )
     by_account = name == "transactions" and asked.accounts is not None
     listed = reader.account_files(wanted) if by_account else reader.held_files(name, wanted)
     if lacking := subtract(wanted, [run for run, _ in listed]):

@@ -78,6 +78,7 @@ def scan(
     accounts
         Accounts in any form; a single one may be passed as text. Transactions of these accounts
         and the messages of these transactions; of the snapshots, the rows of these addresses.
+        The table `blocks` cannot be chosen by accounts.
     since, until
         Moments, as in `fetch_transactions`; `until` is not included. Rows are chosen by the time of
         their block: `now`, `tx_now` or `gen_utime`. The snapshots have their newest rows anyway.
@@ -102,7 +103,8 @@ def scan(
     Warns
     -----
     TonframesWarning
-        The service did not show blocks for some of the seqnos, so that they have no rows.
+        The service did not show blocks for some of the seqnos, so that they have no rows. Or the
+        store holds histories of accounts only, which are in `scan(store).histories`.
 
     Notes
     -----

@@ -68,7 +68,8 @@ def serve(
         "service": as deployed services answer (toncenter/ton-indexer), including their quirks.
         `masterchainBlockShards` answers with blocks; `masterchainBlockShardState`, and `blocks`
         and `transactions` with their conditions, exist. Missing values are null. Gas and its
-        fees of special accounts are exchanged (see `undo_gas_exchange`).
+        fees of special accounts are exchanged (see `undo_gas_exchange`), and a credit phase
+        without an amount is left out, so `has_credit` of such a transaction is False.
 
         "specification": `accountStates` and `masterchainBlockShards` as specified, and also
         `transactionsByMasterchainBlock` and `masterchainInfo`. The specification leaves some
