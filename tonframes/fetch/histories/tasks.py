@@ -105,12 +105,16 @@ class SomeHistories:
         periods = dict(self.periods)
         held = {} if store is None else held_spans(store, periods)
         # What a lost worker has committed is not fetched again.
-        done = [a for a, p in periods.items() if any(span.covers(p) for span in held.get(a, ()))]
-        lacking = {account: periods[account] for account in periods if account not in set(done)}
+        lacking = {
+            account: period
+            for account, period in periods.items()
+            if not any(span.covers(period) for span in held.get(account, ()))
+        }
         histories = Histories(client, store, self.service, Silent())
         try:
             histories.fetch(lacking, held)
         finally:
+            done = [account for account in periods if account not in lacking]
             fetched.complete = done + histories.complete
             fetched.unknown = histories.unknown
             fetched.lacking = histories.lacking
