@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import importlib.util
 import inspect
@@ -20,7 +21,8 @@ from tonframes.columns import column_reference
 from tonframes.wire import schema
 
 ROOT = Path(__file__).parents[1]
-PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+PROJECT, TOOLS = PYPROJECT["project"], PYPROJECT["tool"]
 EXTRAS = set(PROJECT["optional-dependencies"])
 HOME = PROJECT["urls"]["Homepage"]
 RAW = HOME.replace("github.com", "raw.githubusercontent.com")
@@ -183,3 +185,23 @@ NO_EXAMPLE = {name for name in tf.__all__ if name.endswith(("Error", "Warning"))
 def test_every_public_name_has_an_example_that_runs():
     lacking = {name for name in tf.__all__ if ">>>" not in (getattr(tf, name).__doc__ or "")}
     assert lacking <= NO_EXAMPLE
+
+
+def test_the_table_of_layers_names_every_package_from_top_to_bottom():
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("| layer |")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`(\w+)`", row.split("|")[1]) for row in table.splitlines()[2:]]
+    packages = {path.parent.name for path in ROOT.glob("tonframes/*/__init__.py")}
+    assert packages <= {name for row in rows for name in row}
+    contract = TOOLS["importlinter"]["contracts"][0]
+    place = {name: i for i, layer in enumerate(contract["layers"]) for name in layer.split(" | ")}
+    tops = [min(place[name] for name in row) for row in rows]
+    assert tops == sorted(tops)
+
+
+@pytest.mark.parametrize(
+    "package", sorted(ROOT.glob("tonframes/*/__init__.py")), ids=lambda file: file.parent.name
+)
+def test_the_docstring_of_a_package_names_its_modules(package):
+    said = ast.get_docstring(ast.parse(package.read_text()))
+    modules = {file.stem for file in package.parent.glob("*.py")} - {"__init__"}
+    assert modules <= set(re.findall(r"\w+", said))

@@ -6,6 +6,14 @@
 
 Anyone can write anything into a body. Reading is always fast: a bag with more than `MAX_CELLS`
 cells or `MAX_BYTES` bytes is refused, and nothing here is recursive.
+
+The modules::
+
+    decode        bodies become `columns`
+    schemes       known bodies, and how a row is read from one
+    weights       the cells and bits of a message, and its import fee
+    boc           bags of cells are read
+    cells         bags of cells are written
 """
 
 from tonframes.bodies.boc import MAX_BYTES, MAX_CELLS

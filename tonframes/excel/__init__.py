@@ -13,7 +13,7 @@ times have no zone. So `write_excel` decides for each column what its cells are:
 - Unknown values are empty cells. Lists and dicts are JSON, bytes are base64, durations are text.
 
 For files that another program reads, use Parquet (`Blocks.write`) or `write_csv`. When Excel saves
-a sheet as CSV, it drops the marks.
+a sheet as CSV, it drops the marks. The module `headers` has what the header of a column says.
 """
 
 from __future__ import annotations

@@ -25,6 +25,7 @@
 - `proof`: the checks which prove that nothing is missing.
 - `block`: all pages of one masterchain block.
 - `network`: the network of a service, and its first and last masterchain block.
+- `shown`: what a service has shown so far.
 - `resolve`: the client, store and seqnos that the arguments mean.
 - `progress`: progress bars and log lines.
 """

@@ -41,6 +41,29 @@ first merge in block 74):
 - jetton and NFT transfers; comments with emoji, markup and formulas, in every form of `decoded`;
   bodies without opcode.
 
+The modules, from blocks down to bodies::
+
+    chain         its blocks, and the states of accounts after each of them
+    history       a chain over months, of which only the blocks with transactions are made
+    life          three months of an exchange, a jetton, a game and some wallets
+    rhythm        when people act
+    trading       what users ask their wallets for
+    exchange      an exchange of TON for a jetton, in two versions
+    game          a game of chance
+    scenarios     common scenarios at random, rare ones in turn
+    population    the accounts at the start
+    shards        block headers, splits and merges
+    directory     the address book and the metadata
+    delivery      each message starts a transaction
+    execution     the phases of a transaction in order; `run` is its state meanwhile
+    actions       the action phase
+    phases        the other phases
+    contracts     how an account reacts to a message
+    accounts      balance, contract and debt
+    messages      their cells and sizes
+    bodies        the cells of their bodies
+    pricing       fees for gas, forwarding and storage
+
 Not included: IHR, extra currencies, libraries, split and merge transactions, key blocks,
 unfreezing.
 """
