@@ -54,10 +54,11 @@ def test_names_are_joined_and_not_searched_for_each_row(helper, tmp_path):
     assert "MARK" not in plan(helper, tmp_path)
 
 
-def test_accounts_are_counted_beside_the_sums(tmp_path):
+def test_accounts_are_rows_before_they_are_counted(tmp_path):
+    """DuckDB would keep different accounts of all groups in memory."""
     pytest.importorskip("duckdb")
     frames = (frame_of("duckdb", table, tmp_path) for table in sample_tables())
-    assert "count(distinct" in HELPERS["activity"](*frames).sql_query().lower()
+    assert "count(distinct" not in HELPERS["activity"](*frames).sql_query().lower()
 
 
 def test_sums_are_not_split_on_duckdb(tmp_path):
