@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -177,8 +178,14 @@ def test_a_measure_that_takes_too_much_is_stopped():
     assert in_a_process(long, megabytes=1000, seconds=0.5).failed == "time"
     large = [sys.executable, "-c", "x = bytearray(300_000_000); import time; time.sleep(60)"]
     assert in_a_process(large, megabytes=100, seconds=60).failed == "memory"
-    wrong = [sys.executable, "-c", "raise ValueError('no store')"]
+    wrong = [sys.executable, "-c", "raise ValueError('no store\\nSee also')"]
     assert in_a_process(wrong, megabytes=1000, seconds=60).failed == "ValueError: no store"
+
+
+def test_what_a_measure_has_spilled_is_removed():
+    code = "import tempfile, time; tempfile.mkdtemp(prefix='spilled-'); time.sleep(60)"
+    assert in_a_process([sys.executable, "-c", code], megabytes=1000, seconds=2).failed == "time"
+    assert not list(Path(tempfile.gettempdir()).glob("spilled-*"))
 
 
 @pytest.mark.slow

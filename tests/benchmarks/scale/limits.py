@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+#: How the line of an exception begins; others may follow.
+_ERROR = re.compile(r"[\w.]+(Error|Exception): ")
 #: Seconds between two looks at the memory of the process.
 _WAIT = 0.05
 
@@ -30,7 +35,7 @@ class Taken:
     rows
         Rows of the result.
     failed
-        "" or why there is no result: "memory", "time", or the last line of the error.
+        "" or why there is no result: "memory", "time", or the first line of the error.
     """
 
     seconds: float = 0.0
@@ -41,17 +46,27 @@ class Taken:
 
 
 def in_a_process(command: Sequence[str], *, megabytes: int, seconds: float) -> Taken:
-    """Run a command that prints what it took, and stop it at a limit."""
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
+    """Run a command that prints what it took, and stop it at a limit.
+
+    What it has spilled to the disk is removed, also if it was killed.
+    """
+    with (
+        TemporaryDirectory(ignore_cleanup_errors=True) as scratch,
+        subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "TMPDIR": scratch},
+        ) as process,
+    ):
         stopped = _watch(process, megabytes, seconds)
         out, error = process.communicate()
     if stopped:
         return Taken(failed=stopped)
     if process.returncode:
         lines = error.strip().splitlines() or [f"exit code {process.returncode}"]
-        return Taken(failed=lines[-1][:200])
+        return Taken(failed=next((line for line in lines if _ERROR.match(line)), lines[-1])[:200])
     return Taken(**json.loads(out.strip().splitlines()[-1]))
 
 
