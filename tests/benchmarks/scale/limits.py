@@ -66,7 +66,8 @@ def in_a_process(command: Sequence[str], *, megabytes: int, seconds: float) -> T
         return Taken(failed=stopped)
     if process.returncode:
         lines = error.strip().splitlines() or [f"exit code {process.returncode}"]
-        return Taken(failed=next((line for line in lines if _ERROR.match(line)), lines[-1])[:200])
+        said = next((line for line in lines if _ERROR.match(line)), lines[-1])
+        return Taken(failed=re.sub(r'"[^"]*"', "…", said)[:200])  # paths of this machine
     return Taken(**json.loads(out.strip().splitlines()[-1]))
 
 
