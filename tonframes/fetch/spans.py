@@ -21,7 +21,7 @@ from tonframes.fetch.progress import progress as shown_progress
 from tonframes.fetch.proof import BrokenError, compare
 from tonframes.fetch.reading import Counted, Reading
 from tonframes.fetch.shown import shown
-from tonframes.fetch.spread import Spread, most_telling, workers_of
+from tonframes.fetch.spread import Spread, most_telling, per_task, workers_of
 from tonframes.fetch.work import open_store
 from tonframes.seqnos import SPAN, aligned, intersection, joined, spell, subtract
 from tonframes.wire import pages, schema
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from tonframes.fetch.proving import Proven
     from tonframes.store import AnyStore
 
-#: Spans of a task at most, and tasks of each worker at least, if there are enough spans.
-MOST_SPANS, FEWEST_TASKS = 10, 4
+#: Spans of a task at most.
+MOST_SPANS = 10
 
 
 @dataclass(slots=True)
@@ -194,7 +194,7 @@ def _learn(client: Client, seqno: int) -> None:
 def _tasks(missing: Sequence[range], workers: int, store: AnyStore | None) -> Iterator[Spans]:
     """Yield tasks of whole spans, several of them if there are many."""
     parts = [part for run in missing for part in aligned(run)]
-    spans = max(1, min(MOST_SPANS, len(parts) // (FEWEST_TASKS * workers)))
+    spans = per_task(len(parts), workers, most=MOST_SPANS)
     path, network = (None, None) if store is None else (store.path.absolute(), store.network)
     for _, group in groupby(parts, key=lambda part: part.start // (spans * SPAN)):
         for run in joined(group):

@@ -40,6 +40,8 @@ R = TypeVar("R", bound=Result)
 
 ExecutorOption = Executor | int | None
 
+#: Tasks of each worker at least, if there is enough to do.
+FEWEST_TASKS = 4
 #: How often a worker may be lost with a task until the task is given up.
 MOST_LOST = 3
 #: Seconds between looks at whether Ctrl-C was pressed.
@@ -84,6 +86,11 @@ def workers_of(executor: Executor | int) -> int:
             return count
     threads = getattr(getattr(executor, "_client", None), "nthreads", None)  # of Dask
     return (sum(threads().values()) if threads else 0) or cores()
+
+
+def per_task(count: int, workers: int, *, most: int) -> int:
+    """Return how many of so many spans or accounts a task has, so that all workers are busy."""
+    return max(1, min(most, count // (FEWEST_TASKS * workers)))
 
 
 def most_telling(errors: Sequence[TonframesError]) -> TonframesError:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: The file in which a store says of which network it is.
 NETWORK = "network.json"
 
-#: What the samples say in place of a service: nothing more can be fetched into them.
+#: What stores of made-up data say in place of a service: nothing more can be fetched into them.
 MADE_UP = "made up by tonframes.synthetic"
 
 #: Names of networks, by the `global_id` of their blocks.

@@ -256,7 +256,7 @@ class Listing:
         """Return how to get what is not held, with the name of the function that fetches it."""
         if self.service == MADE_UP:
             return (
-                "it is a sample of made-up data, which has no more; fetch from a service into a "
+                "its data are made up, and there is no more of them; fetch from a service into a "
                 f"store of your own, as {fetch}(..., store='my-store')"
             )
         return f"fetch them with {fetch}(..., store={str(self.path)!r})"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tonframes.errors import IncompleteError, StoreError, TonframesError
 from tonframes.fetch.histories.commits import Histories
 from tonframes.fetch.progress import Silent
-from tonframes.fetch.spread import Spread, most_telling, workers_of
+from tonframes.fetch.spread import Spread, most_telling, per_task, workers_of
 from tonframes.fetch.work import open_store
 from tonframes.store import Store, held_spans
 
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from tonframes.store import Period, Span
     from tonframes.wire.tables import Tables
 
-#: Accounts of a task at most, and tasks of each worker at least, if there are enough accounts.
-MOST_ACCOUNTS, FEWEST_TASKS = 1000, 4
+#: Accounts of a task at most.
+MOST_ACCOUNTS = 1000
 
 
 @dataclass(slots=True)
@@ -186,8 +186,7 @@ class SpreadHistories:
 
     def _tasks(self, periods: Sequence[tuple[str, Period]]) -> list[SomeHistories]:
         """Return tasks of as many accounts each."""
-        tasks = FEWEST_TASKS * workers_of(self._executor)
-        size = max(1, min(MOST_ACCOUNTS, len(periods) // tasks))
+        size = per_task(len(periods), workers_of(self._executor), most=MOST_ACCOUNTS)
         store = self._store
         path, network = (None, None) if store is None else (store.path.absolute(), store.network)
         return [
