@@ -177,7 +177,7 @@ def test_a_dask_worker_is_killed_in_the_middle(service, tmp_path, expected):
 
     with (
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as cluster,
         DaskClient(cluster) as dask,
     ):
@@ -201,7 +201,7 @@ def test_dask_gives_up_a_task_that_loses_its_workers(service, tmp_path):
     with (
         dask.config.set({"distributed.scheduler.allowed-failures": 0}),
         LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as cluster,
         DaskClient(cluster) as client,
     ):
@@ -603,8 +603,8 @@ def test_no_worker_outlives_a_killed_process(service, tmp_path):
 
 @pytest.mark.slow
 def test_an_interrupted_fetch_goes_on(service, tmp_path, expected):
-    slowed(service, 14)
-    pressed = pressing(service, 16)
+    slowed(service, 8)
+    pressed = pressing(service, 10)  # of 18
     with pytest.raises(KeyboardInterrupt) as caught:
         fetch(service.url, tmp_path, 2)
     assert pressed
