@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 Row = dict[str, Any]
 
+OPERATIONS = frozenset({"masterchainInfo", "accountStates", "transactions"})
+WRONG = "A" * 42 + "E="
+
 
 def whole_histories(blocks: int = 60, seed: int = 0) -> list[Row]:
     """Make transactions of which each account's first one is its first ever, oldest first."""
@@ -64,10 +67,15 @@ class Troubles:
         Pages of more rows time out.
     longest_url
         Longer URLs are refused.
-    cut
-        Share of the lists that are cut short under status 200.
+    cut, cut_states
+        Share of the lists of transactions, and of states, that are cut short under status 200.
     lag, behind
         Share of the answers that come from a replica that lacks so many seconds.
+    lagging
+        The operations that such a replica answers.
+    spoil
+        Share of the lists of transactions in which one row has a wrong hash of its own, or of the
+        transaction before it.
     gone
         Hashes of transactions that the service does not have.
     """
@@ -76,8 +84,11 @@ class Troubles:
     slow_over: int = 10**9
     longest_url: int = 8000
     cut: float = 0.0
+    cut_states: float = 0.0
     lag: float = 0.0
     behind: int = 60
+    lagging: frozenset[str] = OPERATIONS
+    spoil: float = 0.0
     gone: frozenset[str] = frozenset()
     seed: int = 0
 
@@ -123,13 +134,16 @@ class HistoryService(FaultServer):
         if length > self.troubles.longest_url:
             raise Refused(414, "URI Too Long")
         with self._turn:
-            lags = self._rng.random() < self.troubles.lag
-        last = self._rows["utime"][-1]["now"] - (self.troubles.behind if lags else 0)
+            lags = self._rng.random() < self.troubles.lag and operation in self.troubles.lagging
+        newest = self._rows["utime"][-1]["now"] - (self.troubles.behind if lags else 0)
+        last = max(newest, self._rows["utime"][0]["now"])
         match operation:
             case "masterchainInfo":
                 first = self._rows["utime"][0]
+                lt = max(int(row["lt"]) for row in self._rows["utime"] if row["now"] <= last)
+                newest = {"gen_utime": str(last), "start_lt": str(lt - lt % 1_000_000)}
                 return {
-                    "last": {"seqno": 2, "gen_utime": str(last), "global_id": -217},
+                    "last": {"seqno": 2, "global_id": -217, **newest},
                     "first": {"seqno": 1, "gen_utime": str(first["now"]), "start_lt": "0"},
                 }
             case "accountStates":
@@ -144,16 +158,19 @@ class HistoryService(FaultServer):
         for row in self._rows["lt"]:
             if row["now"] <= last:
                 newest[row["account"]] = row
-        return [
+        states = [
             {
                 "address": account,
                 "status": "active",
                 "last_transaction_lt": newest[account]["lt"],
                 "last_transaction_hash": newest[account]["hash"],
             }
-            for account in addresses
+            for account in sorted(addresses)
             if account in newest
         ]
+        if states and self._rng.random() < self.troubles.cut_states:
+            states = states[: self._rng.randrange(len(states))]
+        return states
 
     def _search(self, query: dict[str, list[str]], last: int) -> list[Row]:
         unit = "utime" if "start_utime" in query or "end_utime" in query else "lt"
@@ -179,6 +196,9 @@ class HistoryService(FaultServer):
             raise Refused(500, "internal server error: query timeout 3s")
         if rows and self._rng.random() < self.troubles.cut:
             rows = rows[: self._rng.randrange(len(rows))]
+        if rows and self._rng.random() < self.troubles.spoil:
+            i = self._rng.randrange(len(rows))
+            rows[i] = rows[i] | {self._rng.choice(["hash", "prev_trans_hash"]): WRONG}
         self.rows_sent += len(rows)
         return rows
 

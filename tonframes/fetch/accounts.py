@@ -68,9 +68,9 @@ def fetch_accounts(
 
     Returns
     -------
-    Accounts, in the order of `addresses`; `found` is False where the service knows no such account.
-    An account that the store or an earlier answer knows is asked for again before that is
-    believed, and a warning names it.
+    Accounts, in the order of `addresses`; `found` is False where the service knows no such account:
+    two answers in a row lack it. An account that the store or an earlier answer knows is asked for
+    more often, and a warning names it.
 
     Raises
     ------
@@ -196,30 +196,32 @@ def _with_missing(
     *,
     include_boc: bool,
 ) -> list[Page]:
-    """Return an answer, and further ones about accounts that it lacks but should not.
+    """Return an answer, and further ones about the accounts that it lacks.
 
-    An account that is missing is unknown to the service. But it is asked for again, first, if it
-    was known before, or if the answer has no account at all.
+    An account that is missing is unknown to the service. But it is asked for again before that is
+    believed: until an answer about the missing ones has none of them, or, if it was known before,
+    several times.
     """
     answers, found = [page], _accounts_of(page)
+    came = found
     for attempt in range(ATTEMPTS):
         missing = [address for address in batch if address not in found]
-        doubted = missing
-        if missing and (found or attempt):
+        if attempt and missing and not came:
             known = before.known(missing)
-            doubted = [address for address in missing if address in known]
-        if not doubted:
+            missing = [address for address in missing if address in known]
+        if not missing:
             break
         wait_before(client, attempt)
-        parse = _page_about(doubted)
-        answers.append(client.account_states(doubted, parse, include_boc=include_boc))
-        found |= _accounts_of(answers[-1])
+        answer = client.account_states(missing, _page_about(missing), include_boc=include_boc)
+        answers.append(answer)
+        came = _accounts_of(answer)
+        found |= came
     else:
-        gone = [address for address in doubted if address not in found]
+        gone = before.known(address for address in batch if address not in found)
         if gone:
             warn(
                 f"{client.base_url} no longer knows {len(gone)} accounts that it knew before, such "
-                f"as {gone[0]}: {ATTEMPTS + 1} answers lack them"
+                f"as {min(gone)}: {ATTEMPTS + 1} answers lack them"
             )
             shown(client).forget_accounts(gone)
     shown(client).note_accounts(found)

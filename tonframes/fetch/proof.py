@@ -19,6 +19,23 @@ If a database query is interrupted, deployed services answer 200 with some of th
 With both proofs, every transaction must have its messages, where the transaction itself states
 how many there are: see `lack`.
 
+Absence is proven like presence, by answers and not by waiting:
+
+- An account has nothing after its last transaction, until a moment, if the answer that names this
+  transaction comes from a replica which has passed the moment. Its states are one query of one
+  replica. The elector is asked for with them: it runs in every masterchain block. If a state in the
+  answer names a transaction with a logical time of the service's last masterchain block, or a
+  later one, this replica has that block. What the answer says then holds until `LAG` seconds before
+  the block: a block of a shard may be committed later than others of the same second, and blocks
+  may be indexed out of order. If no answer proves it, the history is held until the last
+  transaction that came.
+- An account has no transactions if two answers about states lack it, of replicas that have passed
+  the moment, and so do two answers about transactions. A state is not found if two answers in a
+  row lack it, and the second one has nothing new.
+- A transaction that contradicts the one before or after it is not kept: both are asked for again.
+  If one of them is held already, and an answer that has both agrees with itself, it replaces what
+  is held.
+
 A service whose answers all agree can still lie. These proofs do not notice
 
 - a shard that is shown as standing still: none of its blocks in the range, and the same tip before
@@ -37,6 +54,7 @@ A service whose answers all agree can still lie. These proofs do not notice
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
@@ -381,6 +399,26 @@ def lack(transaction: Outline) -> str:
     if came != told:
         return f"transaction {transaction.hash} has {told} out-messages, and {came} came"
     return ""
+
+
+def contradicted(transactions: pa.Table) -> set[str]:
+    """Return the hashes of transactions that contradict the one before or after them.
+
+    They are of one account, and one names another hash than the other one has, or a transaction
+    before it though there is one in between. Which of them is wrong is not known.
+    """
+    names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "orig_status")
+    rows = sorted(
+        zip(*(transactions[name].to_pylist() for name in names), strict=True),
+        key=lambda row: row[:2],
+    )
+    wrong = {tx_hash for _, lt, tx_hash, prev_lt, *_ in rows if prev_lt >= lt}
+    for (account, lt, tx_hash, *_), (of, _, later, prev_lt, prev_hash, status) in pairwise(rows):
+        created = prev_lt == 0 and status == "nonexist"
+        linked = prev_lt > lt or (prev_lt, prev_hash) == (lt, tx_hash)
+        if account == of and not created and not linked:
+            wrong |= {tx_hash, later}
+    return wrong
 
 
 class _Id(msgspec.Struct):

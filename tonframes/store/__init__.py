@@ -85,13 +85,21 @@ from tonframes.store.bucket_reader import open_store
 from tonframes.store.bucket_store import AnyStore, BucketStore, store_at
 from tonframes.store.compaction import compact_store
 from tonframes.store.digest import digest, within
-from tonframes.store.histories import held_spans, read_history, transactions_in
+from tonframes.store.histories import held_spans, read_history, transactions_in, without
 from tonframes.store.history_views import held_transactions, read_transactions
 from tonframes.store.identity import MADE_UP, NETWORKS
 from tonframes.store.ingest import ingest
 from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
 from tonframes.store.reader import Reader
-from tonframes.store.spans import Span, Spans, gaps_of, joined_spans, new_rows, spans_of
+from tonframes.store.spans import (
+    Span,
+    Spans,
+    gaps_of,
+    joined_spans,
+    new_rows,
+    spans_of,
+    with_hash,
+)
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
 from tonframes.store.verify import verify_store
@@ -135,5 +143,7 @@ __all__ = [
     "transactions_in",
     "upgrade_store",
     "verify_store",
+    "with_hash",
     "within",
+    "without",
 ]

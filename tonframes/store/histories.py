@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import fields
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from tonframes.store.files import HISTORY_FOLDERS, Damaged
 from tonframes.store.lost import files_without, gone, still_seen
 from tonframes.store.merging import reading_again, replaced_files, rows_of
 from tonframes.store.overlaps import once
-from tonframes.store.spans import Span, joined_spans, new_rows, spans_of
+from tonframes.store.spans import Span, joined_spans, new_rows, spans_of, with_hash
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order
 
@@ -75,6 +76,21 @@ def check_histories(reader: Reader, accounts: Collection[str] | None = None) -> 
     if found := still_seen(lost):
         again = f"fetch its accounts again with fetch_transactions(..., store={str(reader.path)!r})"
         raise gone(reader.path / last, found, again)
+
+
+def contradictions(reader: Reader) -> list[str]:
+    """Tell of which transactions a store has another hash than the next one names."""
+    try:
+        held = held_spans(reader)
+    except Damaged:  # told by itself
+        return []
+    return [
+        f"the transaction of {account} with lt {span.stop_lt - 1} has another hash than the next "
+        f"one names: fetch the history again with fetch_transactions"
+        for account, spans in held.items()
+        for span, later in pairwise(spans)
+        if later.start_lt == span.stop_lt
+    ]
 
 
 def _are_held(rows: pa.Table, accounts: Collection[str] | None, held: Spans) -> bool:
@@ -165,6 +181,61 @@ def merged_rows(files: Sequence[HeldFile]) -> Tables:
     )
     messages = once(rows["account_messages"], _KEYS["messages"], store)
     return _folders(transactions, messages, _spans(rows["histories"]))
+
+
+def replacing_rows(reader: Reader, tables: Mapping[str, pa.Table]) -> tuple[list[HeldFile], Tables]:
+    """Return the files that hold transactions, and their rows with others in the place of these.
+
+    Parameters
+    ----------
+    tables
+        The transactions to be read from now on, by (account, lt), and their messages.
+    """
+    rows = tables["transactions"]
+    names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash")
+    places = list(zip(*(rows[name].to_pylist() for name in names), strict=True))
+    accounts = {account for account, *_ in places}
+    files = []
+    for file, table in _commits(reader):
+        held = _spans(_of_accounts(table, accounts))
+        if any(s.start_lt <= lt < s.stop_lt for a, lt, *_ in places for s in held.get(a, ())):
+            files.append(file)
+    if not files:
+        return [], {}
+    merged = merged_rows(files)
+    spans = _spans(merged["histories"])
+    for account, lt, tx_hash, prev_lt, prev_hash in places:
+        corrected = with_hash(spans.get(account, ()), lt, tx_hash)
+        spans[account] = with_hash(corrected, prev_lt, prev_hash) if prev_lt else corrected
+    kept = without(
+        {"transactions": merged["account_transactions"], "messages": merged["account_messages"]},
+        rows,
+    )
+    order = [("account", "ascending"), ("lt", "ascending")]
+    transactions = pa.concat_tables([kept["transactions"], rows]).sort_by(order)
+    messages = pa.concat_tables([kept["messages"], tables["messages"]])
+    return files, _folders(transactions, messages, spans)
+
+
+def without(tables: Mapping[str, pa.Table], others: pa.Table) -> Tables:
+    """Return tables without the transactions that others replace, by account and lt.
+
+    Examples
+    --------
+    >>> rows = pa.table({"account": ["0:A"], "lt": [7], "hash": ["h"]})
+    >>> tables = {"transactions": rows, "messages": pa.table({"tx_hash": ["h", "g"]})}
+    >>> {name: len(table) for name, table in without(tables, rows).items()}
+    {'transactions': 0, 'messages': 1}
+    """
+    leaving = set(zip(others["account"].to_pylist(), others["lt"].to_pylist(), strict=True))
+    rows, messages = tables["transactions"], tables["messages"]
+    keys = zip(rows["account"].to_pylist(), rows["lt"].to_pylist(), strict=True)
+    leaves = pa.array([key in leaving for key in keys], pa.bool_())
+    of = pc.is_in(messages["tx_hash"], value_set=rows.filter(leaves)["hash"].combine_chunks())
+    return dict(tables) | {
+        "transactions": rows.filter(pc.invert(leaves)),
+        "messages": messages.filter(pc.invert(of)),
+    }
 
 
 def _folders(transactions: pa.Table, messages: pa.Table, spans: Spans) -> Tables:

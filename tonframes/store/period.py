@@ -90,26 +90,29 @@ class Period:
         return since if self.stop is None else pc.and_(since, pc.less(rows[column], self.stop))
 
     def __str__(self) -> str:
-        first = self._spell(self.start) if self.start else "the first one"
-        last = "the last one" if self.stop is None else self._spell(self.stop)
+        first = self.spell(self.start) if self.start else "the first one"
+        last = "the last one" if self.stop is None else self.spell(self.stop)
         return f"{first} to {last}"
 
     def held(self) -> str:
         """Return the period as text, where a side without a bound ends with what is held."""
-        first = self._spell(self.start) if self.start else "the first one held"
-        last = "the last one held" if self.stop is None else self._spell(self.stop)
+        first = self.spell(self.start) if self.start else "the first one held"
+        last = "the last one held" if self.stop is None else self.spell(self.stop)
         return f"{first} to {last}"
 
     def held_until(self, second: int) -> str:
         """Return the period as text, where it is held until a unix second; 0 is unknown."""
-        first = self._spell(self.start) if self.start else "the first one"
-        last = self._spell(second) if second else "the last one known"
+        first = self.spell(self.start) if self.start else "the first one"
+        last = _moment(second) if second else "the last one known"
         return f"{first}, held until {last}"
 
-    def _spell(self, number: int) -> str:
-        if self.unit == "lt":
-            return f"lt {number}"
-        return f"{datetime.fromtimestamp(number, tz=UTC):%Y-%m-%d %H:%M:%S}"
+    def spell(self, number: int) -> str:
+        """Return a number of the unit as text."""
+        return f"lt {number}" if self.unit == "lt" else _moment(number)
+
+
+def _moment(second: int) -> str:
+    return f"{datetime.fromtimestamp(second, tz=UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _number(bound: Bound, name: str) -> int:

@@ -7,7 +7,7 @@ themselves which of them follow one another. Nothing is between a transaction an
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -111,6 +111,24 @@ def joined_spans(spans: Iterable[Span]) -> list[Span]:
         else:
             joined.append(span)
     return joined
+
+
+def with_hash(spans: Iterable[Span], lt: int, tx_hash: str) -> list[Span]:
+    """Return spans in which the transaction at the end of one, or before one, has this hash.
+
+    Examples
+    --------
+    >>> with_hash([Span(8, 21, 101, 200, "a", "b")], 20, "c")
+    [Span(start_lt=8, stop_lt=21, start_utime=101, stop_utime=200, start_hash='a', stop_hash='c')]
+    """
+    return joined_spans(
+        replace(
+            span,
+            start_hash=tx_hash if span.start_hash and span.start_lt == lt + 1 else span.start_hash,
+            stop_hash=tx_hash if span.stop_hash and span.stop_lt == lt + 1 else span.stop_hash,
+        )
+        for span in spans
+    )
 
 
 def _follows(first: Span, second: Span) -> bool:

@@ -82,6 +82,27 @@ class Store(RangeWriter):
                 if merge:
                     self._merge_histories()
 
+    def replace_in_histories(self, tables: Mapping[str, pa.Table]) -> None:
+        """Replace transactions that an answer has proven wrong, and warn.
+
+        Parameters
+        ----------
+        tables
+            transactions, messages and the address book.
+        """
+        with self._writing():
+            self._append("address_book", tables["address_book"])
+            files, rows = histories.replacing_rows(self, tables)
+            if not files:
+                return
+            self._replace_files(files, rows)
+        account, lt = (tables["transactions"][name][0].as_py() for name in ("account", "lt"))
+        warn(
+            f"{len(tables['transactions'])} transactions in {self.path}, such as that of {account} "
+            f"with lt {lt}, had another hash than their neighbours name: they were fetched again, "
+            "and replaced"
+        )
+
     def crowded_address_book(self) -> list[list[HeldFile]]:
         """List the files of the address book that can be joined, by the file that they become.
 
@@ -130,6 +151,10 @@ class Store(RangeWriter):
             rows = histories.merged_rows(files)
         except Damaged:
             return
+        self._replace_files(files, rows)
+
+    def _replace_files(self, files: Sequence[HeldFile], rows: Mapping[str, pa.Table]) -> None:
+        """Write one commit of histories in the place of others."""
         merge = merging.Merge(_name_of(rows, datetime.now(UTC)), [file.path.name for file in files])
         merge.note(self.path)
         self._write_commit(rows, merge.new)

@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 from tonframes.store.bucket_reader import open_store
 from tonframes.store.damage import Good, find_damaged
-from tonframes.store.files import RANGED
+from tonframes.store.files import HISTORY_FOLDERS, RANGED
+from tonframes.store.histories import contradictions
 from tonframes.store.ingested import Ingested
 from tonframes.store.lost import still_seen
 from tonframes.store.merging import reading_again
+from tonframes.store.reader import Reader
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -34,6 +36,7 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
     Returns
     -------
     The damaged files, and what is wrong with each; empty if all files are as they were written.
+    Where transactions of an account contradict one another, it is the folder of the histories.
     A file of messages or blocks whose file of transactions is gone is among them, unless a process
     was killed before it committed them.
 
@@ -63,6 +66,10 @@ def verify_store(path: str | PathLike[str]) -> dict[Path, str]:
         store.files("transactions")  # raises an error if files overlap and have different rows
         damaged = find_damaged([*store.all_files(), *ingested.all_files()], good)
         left = [(file, without) for file in store.files_left()]
-        return [*left, *((fault.path, fault.reason) for _, fault in damaged)]
+        contradicted = [
+            (store.path / HISTORY_FOLDERS[-1], reason)
+            for reason in contradictions(Reader(store.folder))
+        ]
+        return [*left, *contradicted, *((fault.path, fault.reason) for _, fault in damaged)]
 
     return dict(still_seen(faults))

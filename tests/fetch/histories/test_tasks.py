@@ -143,7 +143,7 @@ def test_what_workers_write_elsewhere_is_missed(service, tmp_path, monkeypatch):
 
 def test_a_worker_that_does_not_see_the_store(service, tmp_path):
     with Client(service.url) as client:
-        of_service = transactions._service(client)
+        of_service = transactions._service(client, [])
         periods = tuple(dict.fromkeys(accounts(), Period()).items())
         fetched = SomeHistories(periods, of_service, tmp_path / "elsewhere", "-217")(client)
     assert "does not see the store" in str(fetched.error)

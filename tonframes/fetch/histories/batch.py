@@ -11,8 +11,13 @@ import pyarrow.compute as pc
 
 from tonframes.client import TooLongError
 from tonframes.fetch.block import wait_before
-from tonframes.fetch.histories.chains import After, Named
-from tonframes.fetch.histories.reading import last_transactions, read_page, read_window
+from tonframes.fetch.histories.chains import After, Disputed, Last, Named
+from tonframes.fetch.histories.reading import (
+    WITNESS,
+    last_transactions,
+    read_page,
+    read_window,
+)
 from tonframes.store import ENDS
 from tonframes.wire.tables import stamped
 
@@ -20,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tonframes.client import Client
-    from tonframes.fetch.histories.chains import Chains, Last, Step
+    from tonframes.fetch.histories.chains import Chains, Step
     from tonframes.fetch.histories.reading import AccountPage
     from tonframes.store import Unit
     from tonframes.wire.tables import Tables
@@ -29,6 +34,9 @@ if TYPE_CHECKING:
 ATTEMPTS = 12
 #: The same for a transaction that is older than the first masterchain block of the service.
 ATTEMPTS_BEFORE = 3
+#: How often states are asked for until they prove where the histories end: for some seconds, after
+#: which a replica that was a little behind has the last block.
+LOOKS = 6
 #: Rows of a request for single transactions: so many for each account, at least so many.
 ROWS_PER_ACCOUNT, FEWEST_ROWS = 4, 16
 #: Windows that begin and end within the same cell of this grid are read as one: about a day.
@@ -44,14 +52,21 @@ class Batch:
         The client to use.
     chains
         The accounts with what is known of them; what comes is added.
-    deliver
-        Called with the transactions that were unknown, page by page.
+    deliver, replace
+        Called with the transactions that were unknown, and with those that are known wrongly, page
+        by page.
     """
 
-    def __init__(self, client: Client, chains: Chains, deliver: Callable[[Tables], None]) -> None:
+    def __init__(
+        self,
+        client: Client,
+        chains: Chains,
+        deliver: Callable[[Tables], None],
+        replace: Callable[[Tables], None],
+    ) -> None:
         self._client = client
         self._chains = chains
-        self._deliver = deliver
+        self._deliver, self._replace = deliver, replace
 
     def fetch(self, accounts: Sequence[str]) -> dict[str, Step]:
         """Read what is unknown; return what did not come, by account.
@@ -59,19 +74,35 @@ class Batch:
         If a URL is too long for the service or a gateway before it, the accounts are halved.
         """
         try:
-            known = last_transactions(self._client, accounts)
-            without = [account for account, (lt, _) in known.items() if not lt]
-            for account, last in (known | self._last_of(without)).items():
-                self._chains.set_last(account, last)
-            for window, unit, some in self._windows(accounts):
-                for page in read_window(self._client, some, unit, window):
-                    self._take(page, range(len(page.transactions)))
-            return self._complete(accounts)
+            return self._read(accounts)
         except TooLongError:
             if len(accounts) == 1:
                 raise
         half = len(accounts) // 2
         return self.fetch(accounts[:half]) | self.fetch(accounts[half:])
+
+    def _read(self, accounts: Sequence[str]) -> dict[str, Step]:
+        """Read until the histories are complete, and proven to their ends if they can be."""
+        failed: dict[str, Step] = {}
+        for look in range(LOOKS):
+            if look:
+                wait_before(self._client, look - 1)
+            knows_witness = self._ask_last(accounts)
+            for window, unit, some in self._windows(accounts):
+                for page in read_window(self._client, some, unit, window):
+                    self._take(page, range(len(page.transactions)))
+            failed |= self._complete(accounts)
+            accounts = [a for a in accounts if a not in failed and self._chains.is_unproven(a)]
+            if not accounts or (look and not knows_witness):
+                break
+        return failed
+
+    def _ask_last(self, accounts: Sequence[str]) -> bool:
+        """Ask for the last transactions of accounts; return whether the service knows `WITNESS`."""
+        states = last_transactions(self._client, accounts)
+        without = [account for account in accounts if account not in states]
+        self._chains.note_states(accounts, states, self._last_of(without))
+        return WITNESS in states
 
     def _last_of(self, accounts: Sequence[str]) -> dict[str, Last]:
         """Return the last transactions of those accounts that have any, though they have no state.
@@ -87,7 +118,7 @@ class Batch:
             )
             columns = (page.transactions[name].to_pylist() for name in ("account", "lt", "hash"))
             for account, lt, tx_hash in zip(*columns, strict=True):
-                found.setdefault(account, (lt, tx_hash))
+                found.setdefault(account, Last(lt, tx_hash))
             if not page.full:
                 break
             waiting = [account for account in waiting if account not in found]
@@ -115,26 +146,37 @@ class Batch:
             steps = {a: self._chains.step(a) for a in accounts if a not in failed}
             after = [account for account, step in steps.items() if isinstance(step, After)]
             named = {a: step for a, step in steps.items() if isinstance(step, Named)}
+            disputed = {a: step for a, step in steps.items() if isinstance(step, Disputed)}
             if after:
                 self._ask_after(after)
                 continue
-            if not named:
+            if not named and not disputed:
                 return failed
-            due = self._ask_named(named, rounds)
+            for account, dispute in disputed.items():
+                self._ask_disputed(account, dispute.lt)
+            due = [*disputed, *(self._ask_named(named, rounds) if named else ())]
             rounds += 1
-            absent = [account for account in due if self._still_lacks(account, named[account])]
+            wanted = disputed | named
+            absent = [account for account in due if self._is_still(account, wanted[account])]
             for account in absent:
                 tries[account] += 1
-                old = self._chains.is_before_service(named[account].lt)
+                old = self._chains.is_before_service(wanted[account].lt)
                 most = ATTEMPTS_BEFORE if old else ATTEMPTS
                 if tries[account] >= most or waited > self._client.deadline:
-                    failed[account] = named[account]
+                    failed[account] = wanted[account]
             if absent and len(absent) == len(due):
                 waited += wait_before(self._client, tries[absent[0]])
 
-    def _still_lacks(self, account: str, named: Named) -> bool:
+    def _is_still(self, account: str, wanted: Named | Disputed) -> bool:
         step = self._chains.step(account)
-        return isinstance(step, Named) and step.lt == named.lt
+        return isinstance(step, type(wanted)) and step.lt == wanted.lt
+
+    def _ask_disputed(self, account: str, lt: int) -> None:
+        """Ask for a transaction and the one after it, and for the state if that names it."""
+        self._ask_last([account])
+        window = range(lt, ENDS["lt"])
+        page = read_page(self._client, [account], "lt", window, most=2)
+        self._take(page, range(len(page.transactions)))
 
     def _ask_after(self, accounts: Sequence[str]) -> None:
         """Ask for the first transaction of each account at or after the end of its period."""
@@ -185,21 +227,28 @@ class Batch:
         return [account for account, step in named.items() if step.lt >= reached]
 
     def _take(self, page: AccountPage, positions: Sequence[int]) -> None:
-        """Add rows of a page to the chains, and deliver those that were unknown.
+        """Add rows of a page to the chains; deliver those that were unknown, or known otherwise.
 
-        A transaction whose messages did not all come counts as one that did not come: the chains
-        ask for it again.
+        A transaction whose messages did not all come, or which contradicts another one, counts as
+        one that did not come: the chains ask for it again.
         """
         if page.lacking:
             hashes = page.transactions["hash"].to_pylist()
             positions = [i for i in positions if hashes[i] not in page.lacking]
         rows = page.transactions.take(pa.array(positions, pa.int64()))
-        fresh = rows.take(pa.array(self._chains.add(rows), pa.int64()))
-        if len(fresh):
-            messages = page.tables["messages"]
-            of = pc.is_in(messages["tx_hash"], value_set=fresh["hash"].combine_chunks())
-            tables = page.tables | {"transactions": fresh, "messages": messages.filter(of)}
-            self._deliver(stamped(tables, datetime.now(UTC)))
+        replaced = self._chains.correct(rows)
+        disputed = self._chains.dispute(rows)
+        agreed = [i for i in range(len(rows)) if i not in disputed]
+        fresh = [agreed[i] for i in self._chains.add(rows.take(pa.array(agreed, pa.int64())))]
+        for deliver, chosen in ((self._replace, replaced), (self._deliver, fresh)):
+            if chosen:
+                deliver(stamped(_with_messages(page.tables, rows, chosen), datetime.now(UTC)))
+
+
+def _with_messages(tables: Tables, rows: pa.Table, positions: Sequence[int]) -> Tables:
+    transactions = rows.take(pa.array(positions, pa.int64()))
+    of = pc.is_in(tables["messages"]["tx_hash"], value_set=transactions["hash"].combine_chunks())
+    return tables | {"transactions": transactions, "messages": tables["messages"].filter(of)}
 
 
 def _rows(accounts: int) -> int:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass
-from itertools import takewhile
-from typing import TYPE_CHECKING
+from itertools import takewhile, zip_longest
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
 from tonframes.fetch.network import LAG
-from tonframes.store import COLUMNS, Span, gaps_of, joined_spans, new_rows, spans_of
+from tonframes.store import COLUMNS, Span, gaps_of, joined_spans, new_rows, spans_of, with_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from tonframes.store import Period, Spans
+
+#: Answers that must lack an account, of which one comes after the other.
+AGREEING = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,18 +29,29 @@ class Service:
     ----------
     first_lt, first_utime
         Where the first one begins; 0 if the service has everything.
-    last_utime
-        The second of the last one; 0 if the service does not tell it.
+    last_lt, last_utime
+        Where the last one begins, and its second; 0 if the service does not tell it.
+    until_lt
+        A logical time of `surely_until` or before; 0 if it was not asked for.
     """
 
     first_lt: int
     first_utime: int
+    last_lt: int
     last_utime: int
+    until_lt: int = 0
 
     @property
     def surely_until(self) -> int:
-        """The second until which all replicas of the service surely have everything."""
+        """The second until which a replica that has the last block surely has everything."""
         return max(0, self.last_utime - LAG)
+
+    def is_passed_by(self, lt: int) -> bool:
+        """Return whether a replica that has a transaction of this logical time has the last block.
+
+        See `tonframes.fetch.proof`.
+        """
+        return 0 < self.last_lt <= lt
 
     def begins_after(self, lt: int) -> bool:
         """Return whether a transaction is older than the first masterchain block.
@@ -68,10 +83,38 @@ class Named:
     floor: int
 
 
-Step = After | Named
+@dataclass(frozen=True, slots=True)
+class Disputed:
+    """A transaction has another hash than the next one, or the account's state, names.
 
-#: Logical time and hash of an account's last transaction; 0 if the account has none.
-Last = tuple[int, str | None]
+    Attributes
+    ----------
+    lt
+        Its logical time.
+    """
+
+    lt: int
+
+
+Step = After | Named | Disputed
+
+
+class Last(NamedTuple):
+    """An account's last transaction."""
+
+    lt: int
+    hash: str | None
+
+
+class _Row(NamedTuple):
+    """What a transaction says of its place in the account's chain, and its position in a table."""
+
+    account: str
+    lt: int
+    hash: str
+    prev_lt: int
+    prev_hash: str | None
+    position: int
 
 
 class Chains:
@@ -93,13 +136,15 @@ class Chains:
         self.periods = periods
         self.spans: Spans = {account: list(spans.get(account, ())) for account in periods}
         self._service = service
-        self._tops: dict[str, int] = {}
-        self._hashes: dict[str, str | None] = {}
+        self._last: dict[str, Last] = dict.fromkeys(periods, Last(0, None))
+        self._passed: set[str] = set()
+        self._absent: Counter[str] = Counter()
         self._asked_after: set[str] = set()
+        self._disputes: dict[str, set[int]] = defaultdict(set)
 
     def gaps(self, account: str) -> list[range]:
         """Return the parts of the period that are unknown, in its unit."""
-        period, top = self.periods[account], self._tops[account]
+        period, top = self.periods[account], self._last[account].lt
         if top == 0 or (period.unit == "lt" and top < period.start):
             return []
         known = gaps_of(self.spans[account], period)
@@ -113,19 +158,84 @@ class Chains:
         """The accounts that have no transactions."""
         return [
             a
-            for a, top in self._tops.items()
-            if not top and not any(s.stop_lt for s in self.spans[a])
+            for a, last in self._last.items()
+            if not last.lt and not any(s.stop_lt for s in self.spans[a])
         ]
 
     # ── what came ────────────────────────────────────────────────────────────────────────────────
 
-    def set_last(self, account: str, last: Last) -> None:
-        """Take the last transaction from the account's state."""
-        self._tops[account], self._hashes[account] = last
+    def note_states(
+        self, accounts: Iterable[str], states: Mapping[str, Last], more: Mapping[str, Last]
+    ) -> None:
+        """Take the last transactions from the states that one answer has.
+
+        Parameters
+        ----------
+        accounts
+            The accounts that were asked for; the answer may have states of others, too.
+        states
+            The states that came.
+        more
+            The last transactions of accounts without a state.
+        """
+        passed = self._service.is_passed_by(max((last.lt for last in states.values()), default=0))
+        for account in accounts:
+            last = states.get(account) or more.get(account)
+            if last is not None:
+                self._last[account] = max(self._last[account], last, key=lambda last: last.lt)
+                if last.lt == self._last[account].lt and last.hash:
+                    self._last[account] = last
+            elif passed or not self._service.last_lt:
+                self._absent[account] += 1
+            if passed and (account in states or self._absent[account] >= AGREEING):
+                self._passed.add(account)
 
     def set_asked_after(self, accounts: Iterable[str]) -> None:
         """Take note that the transactions after the period have been asked for."""
         self._asked_after.update(accounts)
+
+    def correct(self, transactions: pa.Table) -> list[int]:
+        """Correct what is known where an answer contradicts it, and agrees with itself.
+
+        A hash is believed if the transaction has it and the next one, or the state, names it.
+
+        Returns
+        -------
+        The positions of the transactions that are known with other hashes.
+        """
+        replaced: list[int] = []
+        rows = _by_place(transactions)
+        for row, later in zip_longest(rows, rows[1:]):
+            spans = [s for s in self.spans[row.account] if s.start_lt < s.stop_lt]
+            named = later if later and _names(later, row) and later.prev_hash == row.hash else None
+            if not named and self._last[row.account] != (row.lt, row.hash):
+                continue
+            self._disputes[row.account].discard(row.lt)
+            if any(s.stop_lt == row.lt + 1 and s.stop_hash != row.hash for s in spans):
+                replaced.append(row.position)
+            if named and any(
+                s.start_lt == row.lt + 1 and s.start_hash not in (None, row.hash) for s in spans
+            ):
+                replaced.append(named.position)
+            if replaced:
+                self.spans[row.account] = with_hash(self.spans[row.account], row.lt, row.hash)
+        return sorted(set(replaced))
+
+    def dispute(self, transactions: pa.Table) -> set[int]:
+        """Return the positions of transactions that contradict what is known, and note where."""
+        positions = set()
+        for row in _by_place(transactions):
+            spans = [s for s in self.spans[row.account] if s.start_lt < s.stop_lt]
+            known = [(s.stop_lt - 1, s.stop_hash) for s in spans]
+            named = [(s.start_lt - 1, s.start_hash) for s in spans]
+            for lt, own, others in (
+                (row.prev_lt, row.prev_hash, known),
+                (row.lt, row.hash, [*named, self._last[row.account]]),
+            ):
+                if any(lt == other and tx_hash not in (None, own) for other, tx_hash in others):
+                    self._disputes[row.account].add(lt)
+                    positions.add(row.position)
+        return positions
 
     def add(self, transactions: pa.Table) -> list[int]:
         """Add transactions; return the positions of those that were unknown."""
@@ -173,7 +283,9 @@ class Chains:
 
     def step(self, account: str) -> Step | None:
         """Return what to ask for next; None if the period is complete."""
-        period, top = self.periods[account], self._tops[account]
+        period, top = self.periods[account], self._last[account].lt
+        if (disputed := self._disputed(account)) is not None:
+            return Disputed(disputed)
         known = self.spans[account]
         if not top and known and known[-1].stop_lt:  # the state is older than what came
             top = known[-1].stop_lt - 1
@@ -196,14 +308,15 @@ class Chains:
     def claims(self, account: str) -> list[Span]:
         """Return spans without transactions: that there are none before or after those that came.
 
-        After the last transaction there is none until `LAG` before the service's last block. For a
-        period without an end nothing is said after it: each call would add a span.
+        After the last transaction there is none until `LAG` before the service's last block, if the
+        replica that told the last transaction has that block. For a period without an end nothing
+        is said after it: each call would add a span.
         """
-        period, top = self.periods[account], self._tops[account]
+        period, top = self.periods[account], self._last[account].lt
         if period.unit == "lt":
             return []
         found = []
-        until = self._service.surely_until
+        until = self._service.surely_until if account in self._passed else 0
         stop = 0 if period.stop is None else min(period.stop, until)
         last = next((s for s in self.spans[account] if s.stop_lt == top + 1), None)
         if account in self.unknown and stop > 0:
@@ -218,26 +331,57 @@ class Chains:
             found.append(Span(top + 1, top + 1, start, until))
         return found
 
-    def lacks_end(self, account: str) -> bool:
-        """Return whether transactions may still come before the end of a complete period.
+    def held_until(self, account: str) -> int | None:
+        """Return the second until which a complete period is held; None if it is held to its end.
 
-        A period of logical times is not judged: it is not known when they are.
+        It is 0 if that is not known.
         """
-        period = self.periods[account]
-        if period.unit == "lt" or period.stop is None:
-            return False
+        period, passed = self.periods[account], account in self._passed
         known = [*self.spans[account], *self.claims(account)]
-        return not any(span.stop_utime >= period.stop for span in known)
+        if period.stop is not None:
+            if any(span.stop(period.unit) >= period.stop for span in known):
+                return None
+            if period.unit == "lt" and passed and period.stop <= self._service.until_lt:
+                return None
+        if passed:
+            return self._service.surely_until
+        return max((span.stop_utime for span in known), default=0)
+
+    def is_unproven(self, account: str) -> bool:
+        """Return whether the states must be asked for again.
+
+        They are if the replica that answered may lack transactions before the end of the period, or
+        one answer only lacks the account.
+        """
+        if account in self._passed or self.held_until(account) is None:
+            return False
+        once = not self._last[account].lt and self._absent[account] < AGREEING
+        return once or self._service.last_lt > 0
+
+    def _disputed(self, account: str) -> int | None:
+        """Return a disputed transaction of the period, or next to it; None if there is none."""
+        if disputes := self._disputes[account]:
+            return min(disputes)
+        period, last = self.periods[account], self._last[account]
+        spans = [span for span in self.spans[account] if span.start_lt < span.stop_lt]
+        for span, later in zip_longest(spans, spans[1:]):
+            if span.stop(period.unit) < period.start or span.start(period.unit) > period.end:
+                continue
+            named = {later.start_hash} if later and later.start_lt == span.stop_lt else set()
+            if last.lt + 1 == span.stop_lt:
+                named.add(last.hash)
+            if named - {None, span.stop_hash}:
+                return span.stop_lt - 1
+        return None
 
     def _reaching(self, account: str) -> Span | None:
         """Return the first span that reaches the end of the period, or the last transaction."""
-        period, top = self.periods[account], self._tops.get(account)
+        period, top = self.periods[account], self._last[account].lt
         for span in self.spans[account]:
             if period.stop is not None and span.stop(period.unit) >= period.stop:
                 return span
-            if top is not None and span.start_lt <= top < span.stop_lt:
-                hashes = {span.stop_hash, self._hashes[account]} - {None}
-                return span if top + 1 < span.stop_lt or len(hashes) <= 1 else None
+            if span.start_lt <= top < span.stop_lt:
+                return span
         return None
 
     def _precedes(self, lt: int, period: Period) -> bool:
@@ -256,3 +400,16 @@ class Chains:
         period = self.periods[account]
         least = period.start if period.unit == "lt" else 0
         return max(least, before[-1].stop_lt if before else 0)
+
+
+def _by_place(transactions: pa.Table) -> list[_Row]:
+    """Return the transactions in the order of their accounts and logical times."""
+    names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash")
+    columns = (transactions[name].to_pylist() for name in names)
+    rows = map(_Row, *columns, range(len(transactions)))
+    return sorted(rows, key=lambda row: (row.account, row.lt))
+
+
+def _names(later: _Row, row: _Row) -> bool:
+    """Return whether a transaction is the next one of an account."""
+    return (later.account, later.prev_lt) == (row.account, row.lt)

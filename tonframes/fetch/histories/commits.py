@@ -15,11 +15,12 @@ import pyarrow as pa
 from tonframes.fetch.crew import Crew
 from tonframes.fetch.histories.batch import Batch
 from tonframes.fetch.histories.chains import Chains
+from tonframes.store import without
 from tonframes.wire import schema
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from tonframes.client import Client
     from tonframes.fetch.histories.chains import Service, Step
@@ -41,6 +42,11 @@ _EMPTY = {
 }
 
 
+def earliest(seconds: Iterable[int | None]) -> int | None:
+    """Return the least of the seconds that are known, None if none is."""
+    return min((second for second in seconds if second is not None), default=None)
+
+
 class _OverError(Exception):
     """The fetch has ended: nothing more is to be read."""
 
@@ -59,18 +65,25 @@ class _Done:
         The accounts that the service does not know.
     claims
         Spans without transactions, by account.
-    open_ended
-        Whether the service may not have the end of some accounts' periods yet.
+    until
+        The second until which all complete periods are held; None if they are held to their ends.
     """
 
     accounts: Sequence[str]
     lacking: Mapping[str, Step]
     unknown: Sequence[str]
     claims: Spans
-    open_ended: bool
+    until: int | None
 
 
-_Item = dict[str, pa.Table] | _Done | Exception
+@dataclass(frozen=True, slots=True)
+class _Replacing:
+    """Transactions, with their messages, that take the place of others."""
+
+    tables: Tables
+
+
+_Item = dict[str, pa.Table] | _Replacing | _Done | Exception
 
 
 class Histories:
@@ -97,8 +110,8 @@ class Histories:
         What did not come, by account.
     unknown
         The accounts that the service does not know.
-    open_ended
-        Whether the service may not have the end of some accounts' periods yet.
+    until
+        The second until which all complete periods are held; None if they are held to their ends.
     transactions
         How many came.
     """
@@ -110,7 +123,7 @@ class Histories:
         self.complete: list[str] = []
         self.lacking: dict[str, Step] = {}
         self.unknown: list[str] = []
-        self.open_ended = False
+        self.until: int | None = None
         self._client, self._store, self._service, self._bar = client, store, service, bar
         self._queue: Queue[_Item] = Queue(WAITING)
         self._over = False
@@ -143,6 +156,8 @@ class Histories:
                 if isinstance(item, _Done):
                     under_way -= 1
                     self._finish(item)
+                elif isinstance(item, _Replacing):
+                    self._replace(item.tables)
                 elif item is not None:
                     self._add(item)
                 if self._rows >= LARGEST or time.monotonic() - self._since >= OLDEST:
@@ -162,10 +177,13 @@ class Histories:
         """Fetch a batch in a thread."""
         with suppress(_OverError):
             try:
-                lacking = Batch(self._client, chains, self._put).fetch(accounts)
+                batch = Batch(
+                    self._client, chains, self._put, lambda tables: self._put(_Replacing(tables))
+                )
+                lacking = batch.fetch(accounts)
                 claims = {a: spans for a in accounts if (spans := chains.claims(a))}
-                open_ended = any(map(chains.lacks_end, accounts))
-                self._put(_Done(accounts, lacking, chains.unknown, claims, open_ended))
+                until = earliest(chains.held_until(a) for a in accounts if a not in lacking)
+                self._put(_Done(accounts, lacking, chains.unknown, claims, until))
             except _OverError:
                 raise
             except Exception as error:  # noqa: BLE001 - raised in the thread that waits for it
@@ -199,7 +217,7 @@ class Histories:
     def _finish(self, done: _Done) -> None:
         self.lacking |= done.lacking
         self.unknown += done.unknown
-        self.open_ended |= done.open_ended
+        self.until = earliest([self.until, done.until])
         self.complete += [account for account in done.accounts if account not in done.lacking]
         for account, spans in done.claims.items():
             self._claims[account] += spans
@@ -223,6 +241,17 @@ class Histories:
                 return
             if isinstance(item, dict):
                 self._add(item)
+            elif isinstance(item, _Replacing):
+                self._replace(item.tables)
+
+    def _replace(self, tables: Tables) -> None:
+        """Let transactions take the place of those that were fetched or held."""
+        self._commit()
+        if self._store is None:
+            self.parts = [without(part, tables["transactions"]) for part in self.parts]
+            self.parts.append(tables)
+        else:
+            self._store.replace_in_histories(tables)
 
     def _commit(self) -> None:
         if self._uncommitted or self._claims:

@@ -83,16 +83,15 @@ def follow_transactions(
         periods = dict.fromkeys(wanted, first)
         seen = dict.fromkeys(wanted, 0)
         if since is None:
-            seen = _last(online, wanted)
+            seen |= _last(online, wanted)
             periods = {account: Period("lt", lt + 1) for account, lt in seen.items()}
         while True:
             last = _last(online, wanted)
-            changed = {a: periods[a] for a in wanted if last[a] > seen[a]}
+            changed = {a: periods[a] for a in wanted if last.get(a, 0) > seen[a]}
             tables = _fetch(online, target, changed, network) if changed else None
             if tables is None:
                 online.wait(POLL)
                 continue
-            seen |= {account: last[account] for account in changed}
             rows = tables["transactions"]
             for row in rows.group_by("account").aggregate([("lt", "max")]).to_pylist():
                 periods[row["account"]] = Period("lt", row["lt_max"] + 1)
@@ -104,7 +103,7 @@ def follow_transactions(
 def _last(client: Client, accounts: Sequence[str]) -> dict[str, int]:
     found: dict[str, int] = {}
     for batch in client.batches(accounts):
-        found |= {a: lt for a, (lt, _) in last_transactions(client, batch).items()}
+        found |= {a: last.lt for a, last in last_transactions(client, batch).items()}
     return found
 
 

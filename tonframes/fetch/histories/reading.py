@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 from tonframes.addresses import to_raw
 from tonframes.client import TooManyRowsError
 from tonframes.errors import DecodeError, shorten
-from tonframes.fetch.proof import lack
+from tonframes.fetch.histories.chains import Last
+from tonframes.fetch.proof import contradicted, lack
 from tonframes.store import COLUMNS
 from tonframes.wire import pages, schema
 
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from tonframes.client import Client
     from tonframes.store import Unit
     from tonframes.wire.tables import Tables
+
+
+#: The elector. It runs in every masterchain block (ton, block.tlb `trans_tick_tock`).
+WITNESS = "-1:" + "3" * 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,8 @@ class AccountPage:
     tables
         The rows as tables.
     lacking
-        Hashes of the transactions whose messages did not all come.
+        Hashes of the transactions whose messages did not all come, or which contradict the one
+        before or after them.
     """
 
     count: int
@@ -51,26 +57,30 @@ class AccountPage:
         return self.tables["transactions"]
 
 
-def last_transactions(client: Client, accounts: Sequence[str]) -> dict[str, tuple[int, str | None]]:
-    """Return logical time and hash of each account's last transaction; 0 if it has none.
+def last_transactions(client: Client, accounts: Sequence[str]) -> dict[str, Last]:
+    """Return the last transactions of accounts, from their states; accounts without any are absent.
+
+    One more account is asked for, `WITNESS`, whose last transaction shows how far the replica is.
 
     Raises
     ------
     RequestError, DecodeError
         The service does not answer, or its answer is about other accounts.
     """
+    asked = list(dict.fromkeys([*accounts, WITNESS]))
 
-    def parse(content: bytes) -> dict[str, tuple[int, str | None]]:
-        found: dict[str, tuple[int, str | None]] = dict.fromkeys(accounts, (0, None))
+    def parse(content: bytes) -> dict[str, Last]:
+        states = {}
         for i, row in enumerate(pages.read(schema.ACCOUNTS_ANSWER, content).answer.accounts or ()):
             address = to_raw(row.address)
-            if address not in found:
+            if address not in asked:
                 path = f"$.accounts[{i}].address"
                 raise DecodeError(path, "one of the accounts asked for", shorten(row.address))
-            found[address] = int(row.last_transaction_lt or 0), row.last_transaction_hash
-        return found
+            if lt := int(row.last_transaction_lt or 0):
+                states[address] = Last(lt, row.last_transaction_hash)
+        return states
 
-    return client.account_states(accounts, parse, include_boc=False)
+    return client.account_states(asked, parse, include_boc=False)
 
 
 def read_window(
@@ -156,6 +166,7 @@ def _reading(
             expected = f"{COLUMNS[unit]} from {window.start} and before {window.stop}"
             raise DecodeError("$.transactions", expected, shorten(found))
         rows = page.answer.transactions
-        return len(rows), tables, frozenset(row.hash for row in rows if lack(row))
+        lacking = {row.hash for row in rows if lack(row)}
+        return len(rows), tables, frozenset(lacking | contradicted(transactions))
 
     return parse

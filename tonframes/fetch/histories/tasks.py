@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from tonframes.errors import IncompleteError, StoreError, TonframesError
-from tonframes.fetch.histories.commits import Histories
+from tonframes.fetch.histories.commits import Histories, earliest
 from tonframes.fetch.progress import Silent
 from tonframes.fetch.spread import Spread, most_telling, per_task, workers_of
 from tonframes.fetch.work import open_store
@@ -49,7 +49,7 @@ class Fetched:
     lacking: dict[str, Step] = field(default_factory=dict)
     parts: Sequence[Tables] = ()
     transactions: int = 0
-    open_ended: bool = False
+    until: int | None = None
     error: TonframesError | None = None
     interrupted: bool = False
 
@@ -118,7 +118,7 @@ class SomeHistories:
             fetched.complete = done + histories.complete
             fetched.unknown = histories.unknown
             fetched.lacking = histories.lacking
-            fetched.open_ended = histories.open_ended
+            fetched.until = histories.until
             fetched.transactions = histories.transactions
             fetched.parts = histories.parts
             if store is not None:
@@ -137,7 +137,7 @@ class SpreadHistories:
 
     Attributes
     ----------
-    parts, complete, lacking, unknown, open_ended
+    parts, complete, lacking, unknown, until
         As of `Histories`.
     """
 
@@ -153,7 +153,7 @@ class SpreadHistories:
         self.complete: list[str] = []
         self.lacking: dict[str, Step] = {}
         self.unknown: list[str] = []
-        self.open_ended = False
+        self.until: int | None = None
         self._executor, self._client, self._store = executor, client, store
         self._service, self._bar = service, bar
         self._transactions = 0
@@ -199,7 +199,7 @@ class SpreadHistories:
         self.complete += fetched.complete
         self.lacking |= fetched.lacking
         self.unknown += fetched.unknown
-        self.open_ended |= fetched.open_ended
+        self.until = earliest([self.until, fetched.until])
         self._transactions += fetched.transactions
         statistics = self._client.statistics
         self._bar.advance(

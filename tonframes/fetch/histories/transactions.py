@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
+
+import pyarrow.compute as pc
 
 from tonframes.addresses import to_raw
 from tonframes.client import UnknownOperationError
 from tonframes.errors import IncompleteError, MissingError, TonframesError, warn
-from tonframes.fetch.histories.chains import Named, Service
+from tonframes.fetch.histories.chains import Disputed, Named, Service
 from tonframes.fetch.histories.commits import Histories
+from tonframes.fetch.histories.reading import WITNESS, read_page
 from tonframes.fetch.histories.tasks import SpreadHistories
 from tonframes.fetch.network import LAG, Network, masterchain_info
 from tonframes.fetch.progress import progress as shown
@@ -66,12 +70,12 @@ def fetch_transactions(
         From `since` on and before `until`: both moments, or both logical times (lt). A moment is a
         datetime with a time zone, a date (in UTC), or text in the form of ISO 8601 such as
         "2026-05" or "2026-05-28T20:28" (in UTC if it names no time zone).
-        None is the account's first and its last transaction. A period that ends now or later ends
-        with the last transaction that the service knows. After its last transaction, the history of
-        an account is held until a minute before the service's last block: a replica of the service
-        may be behind. If that is before `until`, the `repr` of the result says until when it is
-        held, and `read_transactions` until a later moment raises `MissingError`, until a later
-        fetch has completed it.
+        None is the account's first and its last transaction. After its last transaction, the
+        history of an account is held until a minute before the service's last block, if the replica
+        of the service that told its last transaction has that block; otherwise until its last
+        transaction. If that is before `until`, or there is no `until`, the `repr` of the result
+        says until when it is held, and `read_transactions` until a later moment raises
+        `MissingError`, until a later fetch has completed it.
     client
         As in `fetch_blocks`.
     store
@@ -108,8 +112,9 @@ def fetch_transactions(
     Warns
     -----
     TonframesWarning
-        The service is behind: it does not have all blocks before `until`, though that is past. The
-        warning says until when the history is held.
+        The service, or a replica of it that answered, is behind: it may not have all transactions
+        before `until`, though that is past. The warning says until when the history is held.
+        Another warning names a transaction in the store that was wrong, and was replaced.
 
     Examples
     --------
@@ -152,7 +157,7 @@ def fetch_transactions(
             )
 
         try:
-            unknown, until = fetch_periods(
+            unknown, until, last = fetch_periods(
                 online,
                 target,
                 dict.fromkeys(wanted, period),
@@ -167,13 +172,18 @@ def fetch_transactions(
         if until is None:
             return result(str(period), "account", unknown)
         label = period.held_until(until)
-        if period.end < datetime.now(UTC).timestamp() - LAG:
-            why = "is behind" if until else "does not tell the time of its last block"
+        past = period.stop is not None and (
+            period.unit == "lt" or period.stop < datetime.now(UTC).timestamp() - LAG
+        )
+        if until < last or past:
+            why = "is behind" if last else "does not tell the time of its last block"
+            before = "" if period.stop is None else f" before {period.spell(period.stop)}"
             warn(
-                f"{service} {why}: it may not have all transactions before "
-                f"{_moment(period.end)}. The result is {label}; fetch the rest later"
+                f"{service} {why}: it may not have all transactions{before}. The result is "
+                f"{label}; fetch the rest later"
             )
-        return result(label, "account" if until > period.start else "spans", unknown)
+        whole = until if period.unit == "lt" else until > period.start
+        return result(label, "account" if whole else "spans", unknown)
 
 
 class Outcome(NamedTuple):
@@ -184,12 +194,16 @@ class Outcome(NamedTuple):
     unknown
         The accounts without any transactions.
     until
-        The second until which the service surely has everything, if some period ends later; 0 if
-        the service does not tell it. None if all periods are complete.
+        The second until which all periods are held, if some are not held to their ends; 0 if it is
+        not known. None if all periods are complete.
+    last
+        The second until which it would be known, if all replicas that answered had the last block
+        of the service; 0 if the service does not tell it.
     """
 
     unknown: tuple[str, ...]
     until: int | None
+    last: int
 
 
 def fetch_periods(
@@ -228,10 +242,10 @@ def fetch_periods(
     }
     unknown = [a for a in held if a not in lacking and not any(s.stop_lt for s in held[a])]
     if not lacking:
-        return Outcome(tuple(unknown), None)
+        return Outcome(tuple(unknown), None, 0)
     network.confirm()
     with shown(len(lacking), "accounts", show=progress) as bar:
-        service = _service(client)
+        service = _service(client, lacking.values())
         workers = workers_for(executor, client, is_large=False)
         histories = (
             Histories(client, store, service, bar)
@@ -260,8 +274,7 @@ def fetch_periods(
             fetched += histories.parts
     if histories.lacking:
         raise _incomplete(histories.lacking, periods, client.base_url, service, store)
-    until = service.surely_until if histories.open_ended else None
-    return Outcome((*unknown, *histories.unknown), until)
+    return Outcome((*unknown, *histories.unknown), histories.until, service.surely_until)
 
 
 def resolve_accounts(accounts: Iterable[str]) -> list[str]:
@@ -272,15 +285,24 @@ def resolve_accounts(accounts: Iterable[str]) -> list[str]:
     return list(dict.fromkeys(to_raw(listed)))
 
 
-def _service(client: Client) -> Service:
+def _service(client: Client, periods: Iterable[Period]) -> Service:
     """Ask which blocks the service has."""
     info = masterchain_info(client)
-    first = info.first
-    return Service(
+    first, last = info.first, info.last
+    service = Service(
         first_lt=int(first.start_lt or 0) if first else 0,
         first_utime=int(first.gen_utime or 0) if first else 0,
-        last_utime=int(info.last.gen_utime or 0),
+        last_lt=int(last.start_lt or 0),
+        last_utime=int(last.gen_utime or 0),
     )
+    if not service.surely_until or not any(p.unit == "lt" and p.stop for p in periods):
+        return service
+    try:
+        window = range(service.surely_until)
+        page = read_page(client, [WITNESS], "utime", window, most=1, newest_first=True)
+    except UnknownOperationError:  # told when the transactions are asked for
+        return service
+    return replace(service, until_lt=pc.max(page.transactions["lt"]).as_py() or 0)
 
 
 def _incomplete(
@@ -291,10 +313,7 @@ def _incomplete(
     store: Store | None,
 ) -> IncompleteError:
     """Return the error that says which transactions did not come."""
-    missing = tuple(
-        (a, Period("lt", step.floor, step.lt + 1) if isinstance(step, Named) else periods[a])
-        for a, step in lacking.items()
-    )
+    missing = tuple((a, _period_of(step) or periods[a]) for a, step in lacking.items())
     account, period = missing[0]
     more = f" (and {len(missing) - 1} more accounts)" if len(missing) > 1 else ""
     kept = "" if store is None else "; all other transactions were kept"
@@ -309,10 +328,20 @@ def _incomplete(
         )
     return IncompleteError(
         f"{history}: the transaction with lt {lt}, which another one or the state names, did not "
-        f"come in any attempt, or not with all its messages{kept}: try again later, or another "
-        "service",
+        "come in any attempt, or not with all its messages, or not with the hash that they name"
+        f"{kept}: try again later, or another service",
         missing=missing,
     )
+
+
+def _period_of(step: Step) -> Period | None:
+    """Return the period of what did not come, if it is known."""
+    match step:
+        case Named(lt, floor):
+            return Period("lt", floor, lt + 1)
+        case Disputed(lt):
+            return Period("lt", lt, lt + 1)
+    return None
 
 
 def _least_since(service: Service, period: Period) -> str:

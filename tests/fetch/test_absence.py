@@ -1,0 +1,365 @@
+"""Nothing is said not to exist because one answer lacks it, or because one row is wrong."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from itertools import islice
+
+import pytest
+from history_service import WRONG, HistoryService, Troubles, whole_histories
+from slow import SEEDS
+
+import tonframes as tf
+from tonframes.fetch import block
+from tonframes.fetch import follow as blocks_follow
+from tonframes.fetch.histories import follow
+from tonframes.store import Period, Store, transactions_in
+from tonframes.wire import pages, schema
+from tonframes.wire.tables import in_order
+
+NOBODY = "0:" + "0" * 63 + "1"
+TABLES = ("transactions", "messages")
+ROWS = whole_histories()
+LAST = max(row["now"] for row in ROWS)
+COUNTS: dict[str, int] = {}
+for row in ROWS:
+    COUNTS[row["account"]] = COUNTS.get(row["account"], 0) + 1
+#: Accounts, those with the most transactions first.
+ACCOUNTS = sorted(COUNTS, key=lambda account: (-COUNTS[account], account))
+#: Accounts of the basechain that have several transactions, the last of them long before the end.
+QUIET = [
+    account
+    for account in ACCOUNTS
+    if COUNTS[account] > 2
+    and max(row["now"] for row in ROWS if row["account"] == account) < LAST - 15
+]
+
+TROUBLED = pytest.mark.filterwarnings("ignore:.* is behind. it may not have")
+
+
+@pytest.fixture(autouse=True)
+def _short_waits(monkeypatch):
+    monkeypatch.setattr(block, "FIRST_WAIT", 0.001)
+    monkeypatch.setattr(block, "LONGEST_WAIT", 0.002)
+    monkeypatch.setattr(follow, "POLL", 0.001)
+    monkeypatch.setattr(blocks_follow, "POLL", 0.001)
+
+
+@pytest.fixture(scope="module")
+def truth():
+    content = json.dumps({"transactions": ROWS, "address_book": {}}).encode()
+    return in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, content)]))
+
+
+def check(history, truth, accounts, period=None):
+    expected = transactions_in(truth, accounts, period or Period())
+    for name in TABLES:
+        assert history.arrow(name).equals(expected[name]), name
+
+
+def moment(second):
+    return datetime.fromtimestamp(second, UTC)
+
+
+class Scripted(HistoryService):
+    """A service of which single answers are ill.
+
+    Parameters
+    ----------
+    ill
+        What becomes of the first answers, by operation: a function of the rows each, or None.
+    """
+
+    def __init__(self, rows, troubles=None, **ill):
+        super().__init__(rows, troubles)
+        self.ill = {name: list(answers) for name, answers in ill.items()}
+
+    def _next(self, operation, rows):
+        answers = self.ill.get(operation)
+        change = answers.pop(0) if answers else None
+        return rows if change is None else change(rows)
+
+    def _states(self, addresses, last):
+        return self._next("accountStates", super()._states(addresses, last))
+
+    def _search(self, query, last):
+        return self._next("transactions", super()._search(query, last))
+
+
+def nothing(_rows):
+    return []
+
+
+# ── an account without a history ─────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
+def test_one_cut_answer_of_each_kind_is_not_an_account_without_transactions(truth, tmp_path, kept):
+    account = QUIET[0]
+    store = tmp_path if kept else None
+    with (
+        Scripted(ROWS, accountStates=[nothing], transactions=[nothing]) as service,
+        tf.Client(service.url) as client,
+    ):
+        history = tf.fetch_transactions(account, client=client, store=store)
+        assert not history.unknown
+        check(history, truth, [account])
+
+
+def test_an_account_is_unknown_after_two_answers_of_a_service_that_has_passed_its_end(tmp_path):
+    until = moment(LAST - 70)
+    with Scripted(ROWS) as service, tf.Client(service.url) as client:
+        for asked in (2, 0):
+            before = service.answered["accountStates", 200]
+            history = tf.fetch_transactions(NOBODY, until=until, client=client, store=tmp_path)
+            assert history.unknown == (NOBODY,)
+            assert service.answered["accountStates", 200] - before == asked
+
+
+@TROUBLED
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_is_lost_where_states_are_cut_and_rows_are_spoilt(truth, tmp_path, seed):
+    troubles = Troubles(cut=0.1, cut_states=0.1, lag=0.1, behind=70, spoil=0.1, seed=seed)
+    some = ACCOUNTS[seed % 7 :: 7]
+    ends = (LAST - 90, LAST - 62, LAST - 30)
+    with HistoryService(ROWS, troubles) as service, tf.Client(service.url) as client:
+        for end in ends:
+            tf.fetch_transactions(some, until=moment(end), client=client, store=tmp_path)
+    with HistoryService(ROWS) as service, tf.Client(service.url) as client:
+        history = tf.fetch_transactions(
+            some, until=moment(LAST - 30), client=client, store=tmp_path
+        )
+    check(history, truth, some, Period("utime", 0, LAST - 30))
+
+
+# ── a replica that is behind ─────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("behind", [65, 110])
+def test_a_replica_that_is_behind_does_not_end_a_history(truth, tmp_path, behind):
+    """The service tells its last block; states and transactions come from a replica."""
+    troubles = Troubles(lag=1, behind=behind, lagging=frozenset({"accountStates", "transactions"}))
+    until = moment(LAST - 61)
+    with HistoryService(ROWS, troubles) as service, tf.Client(service.url) as client:
+        with pytest.warns(tf.TonframesWarning, match="is behind"):
+            history = tf.fetch_transactions(ACCOUNTS, until=until, client=client, store=tmp_path)
+        assert "held until" in repr(history)
+        with pytest.raises(tf.MissingError):
+            tf.read_transactions(tmp_path, ACCOUNTS, until=until)
+        service.troubles = Troubles()
+        healthy = tf.fetch_transactions(ACCOUNTS, until=until, client=client, store=tmp_path)
+    assert "held until" not in repr(healthy)
+    check(healthy, truth, ACCOUNTS, Period("utime", 0, LAST - 61))
+
+
+def test_a_replica_that_was_behind_is_asked_again(truth, tmp_path):
+    lags = frozenset({"accountStates"})
+    service = HistoryService(ROWS, Troubles(lag=0.5, behind=80, lagging=lags, seed=3))
+    with service, tf.Client(service.url) as client:
+        for account in QUIET[:20]:
+            history = tf.fetch_transactions(
+                account, until=moment(LAST - 61), client=client, store=tmp_path
+            )
+            assert "held until" not in repr(history)
+            check(history, truth, [account], Period("utime", 0, LAST - 61))
+
+
+@pytest.mark.parametrize("bounded", [True, False], ids=["until a logical time", "without an end"])
+@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
+def test_logical_times_and_no_end_say_until_when_they_are_held(truth, tmp_path, bounded, kept):
+    """A history is not whole until a logical time that the service has not reached."""
+    account, store = QUIET[0], tmp_path if kept else None
+    end = int(ROWS[-1]["lt"]) + 10**9 if bounded else None
+    told = pytest.warns(tf.TonframesWarning, match="is behind")
+    lagging = Troubles(lag=1, behind=110, lagging=frozenset({"accountStates", "transactions"}))
+    with HistoryService(ROWS, lagging) as service, tf.Client(service.url) as client:
+        with told:
+            short = tf.fetch_transactions(account, until=end, client=client, store=store)
+        service.troubles = Troubles()
+        if bounded:
+            with told:
+                history = tf.fetch_transactions(account, until=end, client=client, store=store)
+        else:
+            history = tf.fetch_transactions(account, until=end, client=client, store=store)
+        reached = int(ROWS[len(ROWS) // 4]["lt"])
+        whole = tf.fetch_transactions(account, until=reached, client=client, store=store)
+    assert "held until" in repr(short)
+    assert f"held until {moment(LAST - 60):%Y-%m-%d %H:%M:%S}" in repr(history)
+    assert "held until" not in repr(whole)
+    check(history, truth, [account])
+    check(whole, truth, [account], Period("lt", 0, reached))
+
+
+# ── states ───────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_accounts_that_one_list_of_states_lacks_are_asked_for_again(tmp_path):
+    some = ACCOUNTS[:12]
+    with (
+        Scripted(ROWS, accountStates=[lambda rows: rows[:5]]) as service,
+        tf.Client(service.url) as client,
+    ):
+        for _ in range(2):
+            states = tf.fetch_accounts(some, max_age="1h", client=client, store=tmp_path)
+            assert states.accounts.found.all()
+
+
+def test_accounts_that_two_lists_lack_are_not_found():
+    with HistoryService(ROWS) as service, tf.Client(service.url) as client:
+        states = tf.fetch_accounts([ACCOUNTS[0], NOBODY], client=client, store=None)
+        assert states.accounts.found.to_list() == [True, False]
+        assert service.answered["accountStates", 200] == 2
+
+
+def test_a_list_that_is_cut_again_and_again_is_asked_for_until_nothing_new_comes():
+    some = ACCOUNTS[:12]
+    cuts = [lambda rows: rows[:5], lambda rows: rows[:3], lambda rows: rows[:1]]
+    with Scripted(ROWS, accountStates=cuts) as service, tf.Client(service.url) as client:
+        states = tf.fetch_accounts(some, client=client, store=None)
+    assert states.accounts.found.all()
+
+
+# ── following ────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
+def test_what_a_look_saw_and_did_not_come_stays_wanted(tmp_path, kept):
+    """The look sees new transactions; a replica that is behind answers for their rows."""
+    first = next(row["now"] for row in ROWS if int(row["lt"]) > int(ROWS[len(ROWS) // 2]["lt"]))
+    before = [row for row in ROWS if row["now"] < first]
+    some = ACCOUNTS[2:22]
+
+    class Replicas(HistoryService):
+        """States alternate between all rows and those of before; rows are old for a while."""
+
+        answers = 0
+
+        def _states(self, addresses, last):
+            self.answers += 1
+            return super()._states(addresses, last if self.answers % 2 or self.calm else first - 1)
+
+        def _search(self, query, last):
+            return super()._search(query, last if self.calm else first - 1)
+
+        @property
+        def calm(self):
+            return self.answers > 6
+
+    with Replicas(before) as service, tf.Client(service.url) as client:
+        following = tf.follow_transactions(
+            some, since=moment(first), client=client, store=tmp_path if kept else None
+        )
+        service.set_rows(ROWS)
+        expected = {
+            (row["account"], int(row["lt"]))
+            for row in ROWS
+            if row["account"] in some and row["now"] >= first
+        }
+        came: set[tuple[str, int]] = set()
+        for part in islice(following, 10):
+            keys = zip(part.transactions["account"], part.transactions["lt"], strict=True)
+            came |= {(account, int(lt)) for account, lt in keys}
+            if came == expected:
+                break
+    assert came == expected
+
+
+# ── one wrong row ────────────────────────────────────────────────────────────────────────────────
+
+
+def spoilt(account, place, key):
+    """Return a function that spoils one row of a list, if it is there."""
+    lts = [row["lt"] for row in ROWS if row["account"] == account]
+
+    def change(rows):
+        return [
+            row | {key: WRONG} if (row["account"], row["lt"]) == (account, lts[place]) else row
+            for row in rows
+        ]
+
+    return change
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
+@pytest.mark.parametrize("place", [0, 1, -2, -1])
+@pytest.mark.parametrize("key", ["hash", "prev_trans_hash"])
+def test_one_wrong_row_is_asked_for_again(truth, tmp_path, key, place, kept):
+    account = ACCOUNTS[3]
+    if key == "prev_trans_hash" and place == 0:
+        pytest.skip("the first transaction of an account names none")
+    store = tmp_path if kept else None
+    bad = spoilt(account, place, key)
+    with (
+        Scripted(ROWS, Troubles(max_limit=3), transactions=[bad] * 2) as service,
+        tf.Client(service.url) as client,
+    ):
+        history = tf.fetch_transactions(account, client=client, store=store)
+    check(history, truth, [account])
+
+
+@TROUBLED
+@pytest.mark.filterwarnings("ignore:1 transactions in .* had another hash")
+@pytest.mark.parametrize("way", ["onwards", "backwards"])
+@pytest.mark.parametrize("key", ["hash", "prev_trans_hash"])
+def test_a_wrong_row_at_the_end_of_what_is_held_is_replaced(truth, tmp_path, key, way):
+    """Nothing contradicts the row when it comes: its neighbour comes with a later fetch."""
+    account = ACCOUNTS[3]
+    lts = [int(row["lt"]) for row in ROWS if row["account"] == account]
+    middle = len(lts) // 2
+    place = middle - 1 if way == "onwards" else middle
+    periods = [(None, lts[middle]), (lts[middle], None)]
+    bad = spoilt(account, place, key)
+    with Scripted(ROWS, transactions=[bad] * 9) as service, tf.Client(service.url) as client:
+        for since, until in periods if way == "onwards" else periods[::-1]:
+            tf.fetch_transactions(account, since=since, until=until, client=client, store=tmp_path)
+            service.ill.clear()
+        held = tf.read_transactions(tmp_path, account)
+        check(held, truth, [account])
+        whole = tf.fetch_transactions(account, client=client, store=tmp_path)
+        check(whole, truth, [account])
+    assert tf.verify_store(tmp_path) == {}
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_rows_that_contradict_each_other_in_a_store_are_found_and_replaced(truth, tmp_path, side):
+    """One of them is wrong; nothing tells which, so both are asked for again."""
+    account = ACCOUNTS[3]
+    tables = transactions_in(truth, [account], Period())
+    store = Store(tmp_path)
+    store.claim("-217", "made by a test")
+    middle = len(tables["transactions"]) // 2
+    for i, part in enumerate((slice(0, middle), slice(middle, None))):
+        rows = tables["transactions"].slice(part.start, middle if part.stop else None)
+        if i == side:
+            name, place = ("prev_trans_hash", 0) if side else ("hash", len(rows) - 1)
+            values = rows[name].to_pylist()
+            values[place] = WRONG
+            index = rows.schema.get_field_index(name)
+            rows = rows.set_column(index, rows.schema.field(index), [values])
+        store.write_histories(tables | {"transactions": rows}, {})
+    assert "another hash" in str(tf.verify_store(tmp_path))
+    with (
+        HistoryService(ROWS) as service,
+        tf.Client(service.url) as client,
+        pytest.warns(tf.TonframesWarning, match="were fetched again, and replaced"),
+    ):
+        history = tf.fetch_transactions(account, client=client, store=tmp_path)
+    check(history, truth, [account])
+    assert tf.verify_store(tmp_path) == {}
+
+
+def test_a_row_that_names_itself_is_asked_for_again(truth, tmp_path):
+    account = ACCOUNTS[3]
+
+    def names_itself(rows):
+        return [
+            row | {"prev_trans_lt": row["lt"]} if row["account"] == account else row for row in rows
+        ]
+
+    with (
+        Scripted(ROWS, transactions=[names_itself]) as service,
+        tf.Client(service.url) as client,
+    ):
+        history = tf.fetch_transactions(account, client=client, store=tmp_path)
+    check(history, truth, [account])
