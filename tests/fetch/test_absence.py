@@ -35,6 +35,7 @@ QUIET = [
     and max(row["now"] for row in ROWS if row["account"] == account) < LAST - 15
 ]
 
+REPLACED = pytest.mark.filterwarnings("ignore:.* had another hash than their neighbours")
 TROUBLED = pytest.mark.filterwarnings("ignore:.* is behind. it may not have")
 
 
@@ -118,6 +119,7 @@ def test_an_account_is_unknown_after_two_answers_of_a_service_that_has_passed_it
 
 
 @TROUBLED
+@REPLACED
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_lost_where_states_are_cut_and_rows_are_spoilt(truth, tmp_path, seed):
     troubles = Troubles(cut=0.1, cut_states=0.1, lag=0.1, behind=70, spoil=0.1, seed=seed)
@@ -265,6 +267,66 @@ def test_what_a_look_saw_and_did_not_come_stays_wanted(tmp_path, kept):
     assert came == expected
 
 
+# ── an account that was deleted and created again ────────────────────────────────────────────────
+
+
+def created_again(account):
+    """Return rows in which an account was deleted and created again, and where."""
+    own = [row for row in ROWS if row["account"] == account]
+    deleted, created = own[len(own) // 2 - 1 :][:2]
+    changed = {
+        deleted["lt"]: {"end_status": "nonexist"},
+        created["lt"]: {"prev_trans_lt": "0", "orig_status": "nonexist"},
+    }
+    rows = [row | (changed.get(row["lt"], {}) if row["account"] == account else {}) for row in ROWS]
+    return rows, deleted, created
+
+
+def read(rows):
+    content = json.dumps({"transactions": rows, "address_book": {}}).encode()
+    return in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, content)]))
+
+
+@pytest.mark.parametrize("unit", ["lt", "now"])
+@pytest.mark.parametrize("later_first", [True, False])
+@pytest.mark.parametrize("limit", [1000, 2])
+def test_what_was_before_an_account_was_created_again_comes(tmp_path, unit, later_first, limit):
+    account = ACCOUNTS[3]
+    rows, _, created = created_again(account)
+    truth = read(rows)
+    border = int(created["lt"]) if unit == "lt" else moment(created["now"])
+    periods = [{"until": border}, {"since": border}]
+    with HistoryService(rows, Troubles(max_limit=limit)) as service:
+        with tf.Client(service.url) as client:
+            for bounds in periods[:: -1 if later_first else 1]:
+                history = tf.fetch_transactions(account, **bounds, client=client, store=tmp_path)
+                number = int(created[unit])
+                period = Period("lt" if unit == "lt" else "utime", 0, number)
+                if "since" in bounds:
+                    period = Period(period.unit, number)
+                check(history, truth, [account], period)
+            check(tf.fetch_transactions(account, client=client, store=tmp_path), truth, [account])
+            before = service.requests
+            again = {"since": "2020-01-01", "until": moment(LAST - 61)}
+            for _ in range(2):
+                tf.fetch_transactions(account, **again, client=client, store=tmp_path)
+                before, made = service.requests, service.requests - before
+        assert made == 0
+    assert len(tf.read_transactions(tmp_path, account).transactions) == COUNTS[account]
+
+
+def test_transactions_that_are_missing_before_a_deletion_are_missed(tmp_path):
+    account = ACCOUNTS[3]
+    rows, deleted, created = created_again(account)
+    troubles = Troubles(gone=frozenset([deleted["hash"]]))
+    with HistoryService(rows, troubles) as service, tf.Client(service.url) as client:
+        with pytest.raises(tf.IncompleteError, match=f"before lt {created['lt']}"):
+            tf.fetch_transactions(account, client=client, store=tmp_path)
+        service.troubles = Troubles()
+        history = tf.fetch_transactions(account, client=client, store=tmp_path)
+    check(history, read(rows), [account])
+
+
 # ── one wrong row ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -299,7 +361,7 @@ def test_one_wrong_row_is_asked_for_again(truth, tmp_path, key, place, kept):
 
 
 @TROUBLED
-@pytest.mark.filterwarnings("ignore:1 transactions in .* had another hash")
+@REPLACED
 @pytest.mark.parametrize("way", ["onwards", "backwards"])
 @pytest.mark.parametrize("key", ["hash", "prev_trans_hash"])
 def test_a_wrong_row_at_the_end_of_what_is_held_is_replaced(truth, tmp_path, key, way):

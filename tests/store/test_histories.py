@@ -60,7 +60,7 @@ def test_spans_do_not_depend_on_how_rows_are_parted(positions, parts):
 def test_a_complete_history_is_one_span():
     spans = spans_of(TABLES["transactions"])
     assert all(len(of_account) == 1 for of_account in spans.values())
-    assert all(of_account[0].start_lt == 0 for of_account in spans.values())
+    assert all(of_account[0].begins_with_creation for of_account in spans.values())
 
 
 def test_spans_with_other_hashes_do_not_join():

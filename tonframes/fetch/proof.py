@@ -32,6 +32,9 @@ Absence is proven like presence, by answers and not by waiting:
 - An account has no transactions if two answers about states lack it, of replicas that have passed
   the moment, and so do two answers about transactions. A state is not found if two answers in a
   row lack it, and the second one has nothing new.
+- An account that was created has nothing before that, back to its deletion, if an answer has both,
+  oldest first: a list that is cut lacks its end. Back to the beginning of a period, if the list of
+  all its transactions from there on has the one that created it.
 - A transaction that contradicts the one before or after it is not kept: both are asked for again.
   If one of them is held already, and an answer that has both agrees with itself, it replaces what
   is held.

@@ -41,6 +41,8 @@ class Span:
         is not greater: other transactions may have the second of the first or last one.
     start_hash, stop_hash
         Hash of the transaction before, and of the last one; None if unknown, or if there is none.
+        If the first transaction created the account, the span begins with it and has no
+        `start_hash`.
     """
 
     start_lt: int
@@ -49,6 +51,11 @@ class Span:
     stop_utime: int
     start_hash: str | None = None
     stop_hash: str | None = None
+
+    @property
+    def begins_with_creation(self) -> bool:
+        """Whether the first transaction names none before it, and earlier ones are not known."""
+        return 0 < self.start_lt < self.stop_lt and self.start_hash is None
 
     def start(self, unit: Unit) -> int:
         """Return the first number of a unit."""
@@ -81,9 +88,10 @@ def spans_of(transactions: pa.Table) -> Spans:
     rows = sorted(zip(*columns, strict=True), key=lambda row: row[:2])
     for account, lt, now, tx_hash, prev_lt, prev_hash in rows:
         span = Span(
-            start_lt=prev_lt + 1 if prev_lt else 0,
+            # A transaction that names none before it may follow others: the account was deleted.
+            start_lt=prev_lt + 1 if prev_lt else lt,
             stop_lt=lt + 1,
-            start_utime=now + 1 if prev_lt else 0,
+            start_utime=now + 1,
             stop_utime=now,
             start_hash=prev_hash if prev_lt else None,
             stop_hash=tx_hash,

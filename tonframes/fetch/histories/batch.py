@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,14 +12,14 @@ import pyarrow.compute as pc
 
 from tonframes.client import TooLongError
 from tonframes.fetch.block import wait_before
-from tonframes.fetch.histories.chains import After, Disputed, Last, Named
+from tonframes.fetch.histories.chains import After, Created, Disputed, Last, Named
 from tonframes.fetch.histories.reading import (
     WITNESS,
     last_transactions,
     read_page,
     read_window,
 )
-from tonframes.store import ENDS
+from tonframes.store import COLUMNS, ENDS
 from tonframes.wire.tables import stamped
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from tonframes.client import Client
     from tonframes.fetch.histories.chains import Chains, Step
     from tonframes.fetch.histories.reading import AccountPage
-    from tonframes.store import Unit
+    from tonframes.store import Spans, Unit
     from tonframes.wire.tables import Tables
 
 #: How often a transaction that there must be is asked for.
@@ -43,6 +44,29 @@ ROWS_PER_ACCOUNT, FEWEST_ROWS = 4, 16
 GRID = {"lt": 2**35, "utime": 86_400}
 
 
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Transactions that came, with their messages.
+
+    Attributes
+    ----------
+    tables
+        The rows, and entries of the address book.
+    replacing
+        Whether they take the place of those that are known with other hashes.
+    """
+
+    tables: Tables
+    replacing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """Spans without transactions, by account."""
+
+    spans: Spans
+
+
 class Batch:
     """Reads the histories of some accounts.
 
@@ -52,21 +76,16 @@ class Batch:
         The client to use.
     chains
         The accounts with what is known of them; what comes is added.
-    deliver, replace
-        Called with the transactions that were unknown, and with those that are known wrongly, page
-        by page.
+    deliver
+        Called with what was unknown, page by page.
     """
 
     def __init__(
-        self,
-        client: Client,
-        chains: Chains,
-        deliver: Callable[[Tables], None],
-        replace: Callable[[Tables], None],
+        self, client: Client, chains: Chains, deliver: Callable[[Rows | Absence], None]
     ) -> None:
         self._client = client
         self._chains = chains
-        self._deliver, self._replace = deliver, replace
+        self._deliver = deliver
 
     def fetch(self, accounts: Sequence[str]) -> dict[str, Step]:
         """Read what is unknown; return what did not come, by account.
@@ -89,13 +108,16 @@ class Batch:
                 wait_before(self._client, look - 1)
             knows_witness = self._ask_last(accounts)
             for window, unit, some in self._windows(accounts):
-                for page in read_window(self._client, some, unit, window):
-                    self._take(page, range(len(page.transactions)))
+                self._read_window(some, unit, window)
             failed |= self._complete(accounts)
             accounts = [a for a in accounts if a not in failed and self._chains.is_unproven(a)]
             if not accounts or (look and not knows_witness):
                 break
         return failed
+
+    def _read_window(self, accounts: Sequence[str], unit: Unit, window: range) -> None:
+        for page in read_window(self._client, accounts, unit, window):
+            self._take_in_order(page, unit, window.start)
 
     def _ask_last(self, accounts: Sequence[str]) -> bool:
         """Ask for the last transactions of accounts; return whether the service knows `WITNESS`."""
@@ -146,17 +168,20 @@ class Batch:
             steps = {a: self._chains.step(a) for a in accounts if a not in failed}
             after = [account for account, step in steps.items() if isinstance(step, After)]
             named = {a: step for a, step in steps.items() if isinstance(step, Named)}
-            disputed = {a: step for a, step in steps.items() if isinstance(step, Disputed)}
+            single = {a: step for a, step in steps.items() if isinstance(step, Disputed | Created)}
             if after:
                 self._ask_after(after)
                 continue
-            if not named and not disputed:
+            if not named and not single:
                 return failed
-            for account, dispute in disputed.items():
-                self._ask_disputed(account, dispute.lt)
-            due = [*disputed, *(self._ask_named(named, rounds) if named else ())]
+            for account, step in single.items():
+                if isinstance(step, Disputed):
+                    self._ask_disputed(account, step.lt)
+                else:
+                    self._ask_before(account, step)
+            due = [*single, *(self._ask_named(named, rounds) if named else ())]
             rounds += 1
-            wanted = disputed | named
+            wanted = single | named
             absent = [account for account in due if self._is_still(account, wanted[account])]
             for account in absent:
                 tries[account] += 1
@@ -167,7 +192,7 @@ class Batch:
             if absent and len(absent) == len(due):
                 waited += wait_before(self._client, tries[absent[0]])
 
-    def _is_still(self, account: str, wanted: Named | Disputed) -> bool:
+    def _is_still(self, account: str, wanted: Named | Disputed | Created) -> bool:
         step = self._chains.step(account)
         return isinstance(step, type(wanted)) and step.lt == wanted.lt
 
@@ -177,6 +202,15 @@ class Batch:
         window = range(lt, ENDS["lt"])
         page = read_page(self._client, [account], "lt", window, most=2)
         self._take(page, range(len(page.transactions)))
+
+    def _ask_before(self, account: str, created: Created) -> None:
+        """Ask for what comes before the transaction that created an account, and for that one."""
+        unit = self._chains.periods[account].unit
+        window = range(created.start, ENDS[unit])
+        for page in read_window(self._client, [account], unit, window, most=FEWEST_ROWS):
+            self._take_in_order(page, unit, window.start)
+            if (pc.max(page.transactions[COLUMNS[unit]]).as_py() or 0) >= created.stop:
+                break
 
     def _ask_after(self, accounts: Sequence[str]) -> None:
         """Ask for the first transaction of each account at or after the end of its period."""
@@ -226,6 +260,12 @@ class Batch:
         reached = pc.min(rows["lt"]).as_py() if page.full else window.start
         return [account for account, step in named.items() if step.lt >= reached]
 
+    def _take_in_order(self, page: AccountPage, unit: Unit, start: int) -> None:
+        """Take all rows of a page of a window that begins at `start`, oldest first."""
+        self._take(page, range(len(page.transactions)))
+        if absence := self._chains.note_created(page.transactions, start, unit):
+            self._deliver(Absence(absence))
+
     def _take(self, page: AccountPage, positions: Sequence[int]) -> None:
         """Add rows of a page to the chains; deliver those that were unknown, or known otherwise.
 
@@ -240,9 +280,10 @@ class Batch:
         disputed = self._chains.dispute(rows)
         agreed = [i for i in range(len(rows)) if i not in disputed]
         fresh = [agreed[i] for i in self._chains.add(rows.take(pa.array(agreed, pa.int64())))]
-        for deliver, chosen in ((self._replace, replaced), (self._deliver, fresh)):
+        for chosen in (replaced, fresh):
             if chosen:
-                deliver(stamped(_with_messages(page.tables, rows, chosen), datetime.now(UTC)))
+                tables = stamped(_with_messages(page.tables, rows, chosen), datetime.now(UTC))
+                self._deliver(Rows(tables, replacing=chosen is replaced))
 
 
 def _with_messages(tables: Tables, rows: pa.Table, positions: Sequence[int]) -> Tables:

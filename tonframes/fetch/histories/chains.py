@@ -15,7 +15,7 @@ from tonframes.store import COLUMNS, Span, gaps_of, joined_spans, new_rows, span
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from tonframes.store import Period, Spans
+    from tonframes.store import Period, Spans, Unit
 
 #: Answers that must lack an account, of which one comes after the other.
 AGREEING = 2
@@ -96,7 +96,26 @@ class Disputed:
     lt: int
 
 
-Step = After | Named | Disputed
+@dataclass(frozen=True, slots=True)
+class Created:
+    """Whether there are transactions before the one that created the account is unknown.
+
+    An account that was deleted may be created again.
+
+    Attributes
+    ----------
+    lt
+        The logical time from which on they are known.
+    start, stop
+        Where the others would be, in the unit of the period; those from `stop` on are known.
+    """
+
+    lt: int
+    start: int
+    stop: int
+
+
+Step = After | Named | Disputed | Created
 
 
 class Last(NamedTuple):
@@ -114,6 +133,8 @@ class _Row(NamedTuple):
     hash: str
     prev_lt: int
     prev_hash: str | None
+    end_status: str
+    now: int
     position: int
 
 
@@ -141,6 +162,7 @@ class Chains:
         self._absent: Counter[str] = Counter()
         self._asked_after: set[str] = set()
         self._disputes: dict[str, set[int]] = defaultdict(set)
+        self._newest: dict[str, _Row] = {}
 
     def gaps(self, account: str) -> list[range]:
         """Return the parts of the period that are unknown, in its unit."""
@@ -245,6 +267,47 @@ class Chains:
             self.spans[account] = joined_spans([*self.spans[account], *spans])
         return fresh
 
+    def note_created(self, transactions: pa.Table, start: int, unit: Unit) -> Spans:
+        """Note that nothing comes between a transaction that created its account and those before.
+
+        An answer that has the transactions from a number on, oldest first, and this one among them,
+        has all of those before it: a list that is cut lacks its end. The transaction before it must
+        have deleted the account.
+
+        Parameters
+        ----------
+        transactions
+            Rows of the answer; those before it came in the order of the answers.
+        start
+            The number of the unit from which on they were asked for.
+
+        Returns
+        -------
+        Spans without transactions, by account.
+        """
+        found: Spans = {}
+        for row in _by_place(transactions):
+            before, self._newest[row.account] = self._newest.get(row.account), row
+            if row.prev_lt:
+                continue
+            period = self.periods[row.account]
+            earlier = [s for s in self.spans[row.account] if s.start_lt < s.stop_lt <= row.lt]
+            if earlier:
+                if before is None or before.lt + 1 != earlier[-1].stop_lt:
+                    continue
+                if before.end_status != "nonexist":
+                    continue
+                nothing = Span(before.lt + 1, row.lt, before.now + 1, row.now)
+            elif unit == period.unit and start <= period.start:
+                first_lt = period.start if unit == "lt" or not period.start else row.lt
+                first_utime = period.start if unit == "utime" or not period.start else row.now
+                nothing = Span(first_lt, row.lt, first_utime, row.now)
+            else:
+                continue
+            found.setdefault(row.account, []).append(nothing)
+            self.spans[row.account] = joined_spans([*self.spans[row.account], nothing])
+        return found
+
     def first_after(self, transactions: pa.Table) -> list[int]:
         """Return the position of each account's first transaction; rows come oldest first."""
         first: dict[str, int] = {}
@@ -302,8 +365,19 @@ class Chains:
                 return Named(top, self._floor(account, top))
         if end.start(period.unit) <= period.start or self._precedes(end.start_lt - 1, period):
             return None
-        lt = end.start_lt - 1
-        return Named(lt, self._floor(account, lt))
+        return self._before(account, end)
+
+    def _before(self, account: str, span: Span) -> Step:
+        """Return how to ask for what comes before a span."""
+        if not span.begins_with_creation:
+            lt = span.start_lt - 1
+            return Named(lt, self._floor(account, lt))
+        period = self.periods[account]
+        known = [s for s in self.spans[account] if s.start_lt < s.stop_lt <= span.start_lt]
+        start = period.start
+        if known:
+            start = known[-1].stop_lt - 1 if period.unit == "lt" else known[-1].stop_utime
+        return Created(span.start_lt, start, span.start(period.unit))
 
     def claims(self, account: str) -> list[Span]:
         """Return spans without transactions: that there are none before or after those that came.
@@ -404,7 +478,7 @@ class Chains:
 
 def _by_place(transactions: pa.Table) -> list[_Row]:
     """Return the transactions in the order of their accounts and logical times."""
-    names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash")
+    names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "end_status", "now")
     columns = (transactions[name].to_pylist() for name in names)
     rows = map(_Row, *columns, range(len(transactions)))
     return sorted(rows, key=lambda row: (row.account, row.lt))

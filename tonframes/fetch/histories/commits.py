@@ -10,10 +10,8 @@ from functools import partial
 from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from tonframes.fetch.crew import Crew
-from tonframes.fetch.histories.batch import Batch
+from tonframes.fetch.histories.batch import Absence, Batch, Rows
 from tonframes.fetch.histories.chains import Chains
 from tonframes.store import without
 from tonframes.wire import schema
@@ -76,14 +74,7 @@ class _Done:
     until: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class _Replacing:
-    """Transactions, with their messages, that take the place of others."""
-
-    tables: Tables
-
-
-_Item = dict[str, pa.Table] | _Replacing | _Done | Exception
+_Item = Rows | Absence | _Done | Exception
 
 
 class Histories:
@@ -156,8 +147,6 @@ class Histories:
                 if isinstance(item, _Done):
                     under_way -= 1
                     self._finish(item)
-                elif isinstance(item, _Replacing):
-                    self._replace(item.tables)
                 elif item is not None:
                     self._add(item)
                 if self._rows >= LARGEST or time.monotonic() - self._since >= OLDEST:
@@ -177,10 +166,7 @@ class Histories:
         """Fetch a batch in a thread."""
         with suppress(_OverError):
             try:
-                batch = Batch(
-                    self._client, chains, self._put, lambda tables: self._put(_Replacing(tables))
-                )
-                lacking = batch.fetch(accounts)
+                lacking = Batch(self._client, chains, self._put).fetch(accounts)
                 claims = {a: spans for a in accounts if (spans := chains.claims(a))}
                 until = earliest(chains.held_until(a) for a in accounts if a not in lacking)
                 self._put(_Done(accounts, lacking, chains.unknown, claims, until))
@@ -207,12 +193,18 @@ class Histories:
     def _rows(self) -> int:
         return sum(len(part["transactions"]) for part in self._uncommitted)
 
-    def _add(self, tables: Tables) -> None:
-        if not self._uncommitted:
-            self._since = time.monotonic()
-        self._uncommitted.append(tables)
-        self.transactions += len(tables["transactions"])
-        self._show(0)
+    def _add(self, item: Rows | Absence) -> None:
+        if isinstance(item, Absence):
+            for account, spans in item.spans.items():
+                self._claims[account] += spans
+        elif item.replacing:
+            self._replace(item.tables)
+        else:
+            if not self._uncommitted:
+                self._since = time.monotonic()
+            self._uncommitted.append(item.tables)
+            self.transactions += len(item.tables["transactions"])
+            self._show(0)
 
     def _finish(self, done: _Done) -> None:
         self.lacking |= done.lacking
@@ -239,10 +231,8 @@ class Histories:
                 item = self._queue.get_nowait()
             except Empty:
                 return
-            if isinstance(item, dict):
+            if isinstance(item, Rows | Absence):
                 self._add(item)
-            elif isinstance(item, _Replacing):
-                self._replace(item.tables)
 
     def _replace(self, tables: Tables) -> None:
         """Let transactions take the place of those that were fetched or held."""

@@ -84,9 +84,14 @@ def last_transactions(client: Client, accounts: Sequence[str]) -> dict[str, Last
 
 
 def read_window(
-    client: Client, accounts: Sequence[str], unit: Unit, window: range
+    client: Client,
+    accounts: Sequence[str],
+    unit: Unit,
+    window: range,
+    *,
+    most: int | None = None,
 ) -> Iterator[AccountPage]:
-    """Yield all transactions of a window, oldest first, in pages.
+    """Yield all transactions of a window, oldest first, in pages of at most so many rows.
 
     The next page begins with the number of the last row, and leaves out as many rows as have this
     number and came before: many accounts may share a logical time, or a second.
@@ -94,7 +99,7 @@ def read_window(
     start, offset = window.start, 0
     while True:
         rest = range(start, window.stop)
-        page = read_page(client, accounts, unit, rest, offset=offset)
+        page = read_page(client, accounts, unit, rest, most=most, offset=offset)
         yield page
         if not page.full:
             return

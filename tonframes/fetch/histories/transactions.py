@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from tonframes.addresses import to_raw
 from tonframes.client import UnknownOperationError
 from tonframes.errors import IncompleteError, MissingError, TonframesError, warn
-from tonframes.fetch.histories.chains import Disputed, Named, Service
+from tonframes.fetch.histories.chains import Created, Disputed, Named, Service
 from tonframes.fetch.histories.commits import Histories
 from tonframes.fetch.histories.reading import WITNESS, read_page
 from tonframes.fetch.histories.tasks import SpreadHistories
@@ -326,6 +326,12 @@ def _incomplete(
             f"since={_least_since(service, periods[account])}, or a service with older blocks",
             missing=missing,
         )
+    if isinstance(lacking[account], Created):
+        return IncompleteError(
+            f"{history}: the account was created again with lt {lt}, and none of its transactions "
+            f"before lt {lt} that came deleted it{kept}: try again later, or another service",
+            missing=missing,
+        )
     return IncompleteError(
         f"{history}: the transaction with lt {lt}, which another one or the state names, did not "
         "come in any attempt, or not with all its messages, or not with the hash that they name"
@@ -339,7 +345,7 @@ def _period_of(step: Step) -> Period | None:
     match step:
         case Named(lt, floor):
             return Period("lt", floor, lt + 1)
-        case Disputed(lt):
+        case Disputed(lt) | Created(lt):
             return Period("lt", lt, lt + 1)
     return None
 
