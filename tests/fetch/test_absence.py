@@ -8,7 +8,7 @@ from itertools import islice
 
 import pytest
 from history_service import WRONG, HistoryService, Troubles, whole_histories
-from slow import SEEDS
+from slow import SEEDS, slow, slow_after
 
 import tonframes as tf
 from tonframes.fetch import block
@@ -120,7 +120,7 @@ def test_an_account_is_unknown_after_two_answers_of_a_service_that_has_passed_it
 
 @TROUBLED
 @REPLACED
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", slow_after(2, SEEDS))
 def test_nothing_is_lost_where_states_are_cut_and_rows_are_spoilt(truth, tmp_path, seed):
     troubles = Troubles(cut=0.1, cut_states=0.1, lag=0.1, behind=70, spoil=0.1, seed=seed)
     some = ACCOUNTS[seed % 7 :: 7]
@@ -159,7 +159,7 @@ def test_a_replica_that_was_behind_is_asked_again(truth, tmp_path):
     lags = frozenset({"accountStates"})
     service = HistoryService(ROWS, Troubles(lag=0.5, behind=80, lagging=lags, seed=3))
     with service, tf.Client(service.url) as client:
-        for account in QUIET[:20]:
+        for account in QUIET[:6]:
             history = tf.fetch_transactions(
                 account, until=moment(LAST - 61), client=client, store=tmp_path
             )
@@ -289,7 +289,7 @@ def read(rows):
 
 @pytest.mark.parametrize("unit", ["lt", "now"])
 @pytest.mark.parametrize("later_first", [True, False])
-@pytest.mark.parametrize("limit", [1000, 2])
+@pytest.mark.parametrize("limit", [2, *slow(1000)])
 def test_what_was_before_an_account_was_created_again_comes(tmp_path, unit, later_first, limit):
     account = ACCOUNTS[3]
     rows, _, created = created_again(account)
