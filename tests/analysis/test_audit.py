@@ -11,11 +11,13 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from parity import assert_same, collected, frame_of, lake, synthetic
+from slow import slow
 
 import tonframes as tf
 from tonframes.analysis.audit import check_balances, check_fees
 from tonframes.network.prices import BASECHAIN, MASTERCHAIN
 from tonframes.synthetic import Chain
+from tonframes.wire.tables import with_columns
 
 #: Unix seconds in 2023, 2025 and 2026: each of another price era.
 START_OF_ERA = (1_690_000_000, 1_740_000_000, 1_780_000_000)
@@ -327,6 +329,37 @@ def test_import_fees_are_compared_on_lazy_engines(engine, form, tmp_path):
     twice = set(tables[1]["tx_hash"][:5].to_pylist())
     for row in expected.to_pylist():
         assert row["verdict"] == ("unknown" if row["hash"] in twice else "ok")
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "pandas",
+        "polars-lazy",
+        "duckdb",
+        *slow("dask"),
+        pytest.param("spark", marks=pytest.mark.spark),
+    ],
+)
+def test_every_engine_finds_the_same(engine, tmp_path):
+    # Values move to other rows, each column by another number of rows: few rows make sense.
+    tables = [
+        with_columns(
+            table,
+            **{
+                name: table[name]
+                .combine_chunks()
+                .take(pa.array(np.roll(np.arange(len(table)), step)))
+                for step, name in enumerate(COMPARED)
+                if name in table.column_names
+            },
+        )
+        for table in synthetic(10, seed=5)
+    ]
+    frames = [frame_of(engine, table, tmp_path) for table in tables]
+    expected = collected("pyarrow", check_fees(*tables))
+    assert_same(expected, collected(engine, check_fees(*frames)))
+    assert len(set(expected["why"].to_pylist())) > 10
 
 
 @pytest.mark.parametrize("column", ["value", "fwd_fee"])
