@@ -148,49 +148,38 @@ def check_fees(
     messages = intake.paired("check_fees", transactions, messages)
     rows = intake.take(transactions, "check_fees", TRANSACTIONS, _CHECKED)
     rows = intake.numbered(rows, transactions)
-    if messages is None:
-        rows = engines.by_row(rows, partial(_compared, forwarding=nw.lit(0), credited=nw.lit(0)))
-        # The fee for importing a message is in no field.
-        judge = partial(
-            _judge_fees,
-            expected=nw.lit(None, nw.Int64),
-            missing="no field has the fee for importing the message",
-        )
-    else:
+    judge = _judge_fees
+    if messages is not None:
         intake.same_engine("check_fees", transactions=transactions, messages=messages)
-        rows = left_join(rows, _moved(messages, "check_fees"), left_on="hash", right_on="tx_hash")
-        compared = partial(_compared, forwarding=_forwarding(), credited=_credited())
-        rows = engines.by_row(rows, compared)
-        imports = _imports(rows, messages, history)
+        imports = _imports(engines.by_row(rows, taken_apart), messages, history)
         rows = left_join(rows, imports, left_on="hash", right_on="tx_hash")
-        judge = partial(
-            _judge_fees,
-            expected=nw.col("expected"),
-            missing="the body of the message, or a price in force at its time, is missing",
-        )
+        rows = left_join(rows, _moved(messages, "check_fees"), left_on="hash", right_on="tx_hash")
+        judge = partial(_judge_fees, messages=True)
     return intake.give(engines.by_row(rows, judge), transactions, results.CHECK_FEES.names())
 
 
-def _compared(rows: Frame, *, forwarding: nw.Expr, credited: nw.Expr) -> Frame:
-    """Compare fees with those of the messages, and add the columns of `fee_breakdown`.
-
-    The expressions are how far amounts are from those of the messages; null if that is unknown.
-    """
-    columns = {"forwarding": forwarding, "credited": credited, "bounce_type": nw.col("bounce")}
-    return taken_apart(rows.with_columns(**columns))
-
-
-def _judge_fees(rows: Frame, *, expected: nw.Expr, missing: str) -> Frame:
-    """Check rows with the columns of `_compared`, and the import fee that is `expected`."""
-    paid, forwarding = nw.col("import"), nw.col("forwarding")
+def _judge_fees(rows: Frame, *, messages: bool = False) -> Frame:
+    """Check rows, with `messages` against `expected` and the columns of `_moved` as well."""
+    # How far amounts are off; null if that is unknown, and 0 if they are not compared.
+    rows = rows.with_columns(
+        bounce_type=nw.col("bounce"),
+        forwarding=_forwarding() if messages else nw.lit(0),
+        credited=_credited() if messages else nw.lit(0),
+    )
+    rows, paid = taken_apart(rows), nw.col("import")
     rows = rows.with_columns(
         total=first_match(
             (paid < 0, paid),  # no message has a negative fee
-            (paid != 0, paid - expected),
+            (paid != 0, paid - (nw.col("expected") if messages else nw.lit(None, nw.Int64))),
             (nw.col("complete"), nw.col("residual")),
         )
     )
-    total, credited = nw.col("total"), nw.col("credited")
+    total, forwarding, credited = nw.col("total"), nw.col("forwarding"), nw.col("credited")
+    missing = (
+        "the body of the message, or a price in force at its time, is missing"
+        if messages
+        else "no field has the fee for importing the message"
+    )
     violations = (
         (total != 0, "the parts do not add up to total_fees"),
         (
@@ -207,11 +196,9 @@ def _judge_fees(rows: Frame, *, expected: nw.Expr, missing: str) -> Frame:
         (forwarding.is_null(), "messages or their fees are missing, or messages are repeated"),
     )
     reasons = (*violations, *unknowns)
-    # Numbers, which become texts in the end: a column of texts for each reason would take long.
-    numbers = (nw.lit(number) for number in range(len(reasons)))
-    reason = first_match(*((holds, next(numbers)) for holds, _ in reasons))
     rows = rows.with_columns(
-        reason=reason,
+        # Numbers, which become texts in the end: a column of texts for each reason takes longer.
+        reason=first_match(*((holds, nw.lit(number)) for number, (holds, _) in enumerate(reasons))),
         difference=first_match(
             *((off != 0, off) for off in (total, forwarding, credited)),
             (~total.is_null() & ~forwarding.is_null(), nw.lit(0)),
@@ -261,8 +248,8 @@ def _credited() -> nw.Expr:
 
 def _contradictions() -> tuple[tuple[nw.Expr, str], ...]:
     """Return what no transaction can be, and how to say it. Nothing is said of nulls."""
-    skipped, acted = nw.col("compute_skipped"), nw.col("action_success")
-    failed = skipped | ~nw.col("compute_success")
+    skipped, computed = nw.col("compute_skipped"), nw.col("compute_success")
+    failed, acted = skipped | ~computed, nw.col("action_success")
     bounced, bounces = ~nw.col("bounce_type").is_null(), ~nw.col("credit_first")
     storage, action = nw.col("storage_status_change"), nw.col("action_status_change")
     deleted = acted & (action == "deleted")
@@ -283,7 +270,7 @@ def _contradictions() -> tuple[tuple[nw.Expr, str], ...]:
     )
     return (
         (
-            ~nw.col("compute_success") & nw.col("compute_exit_code").is_in([0, 1]),
+            ~skipped & ~computed & nw.col("compute_exit_code").is_in([0, 1]),
             "compute_success contradicts compute_exit_code",
         ),
         (
