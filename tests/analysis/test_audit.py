@@ -11,14 +11,18 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from parity import assert_same, collected, frame_of, lake, synthetic
+from slow import slow
 
 import tonframes as tf
 from tonframes.analysis.audit import check_balances, check_fees
 from tonframes.network.prices import BASECHAIN, MASTERCHAIN
 from tonframes.synthetic import Chain
+from tonframes.wire.tables import with_columns
 
 #: Unix seconds in 2023, 2025 and 2026: each of another price era.
 START_OF_ERA = (1_690_000_000, 1_740_000_000, 1_780_000_000)
+
+INCOMPLETE = "messages or their fees are missing, or messages are repeated"
 
 _LAZY = ["polars-lazy", "duckdb", "dask", pytest.param("spark", marks=pytest.mark.spark)]
 
@@ -42,6 +46,134 @@ def test_fees_of_every_recorded_transaction_add_up(recorded):
     assert verdicts(check_fees(transactions)) == {"ok": 103, "unknown": 37}
     # The fee for importing each of the 37 external messages, computed from its cells.
     assert verdicts(check_fees(transactions, messages)) == {"ok": 140}
+
+
+#: One wrong cell each: in the first row of a condition, in a column, what to add or to put there.
+WRONG_CELLS = [
+    ("action_success", "action_total_fwd_fees", 1),
+    ("action_success and action_msgs_created > 1", "action_total_fwd_fees", -1),
+    ("action_msgs_created == 0", "action_total_fwd_fees", 400_000),
+    ("bounce == 'ok'", "bounce_fwd_fees", 1),
+    ("credit > 0 and credit_first", "credit", 1),
+    ("bounce == 'ok' and compute_skipped", "credit", -1),
+    ("descr == 'tick_tock'", "aborted", True),
+    ("compute_exit_code == 406", "aborted", False),
+    ("compute_skipped and bounce != bounce", "aborted", False),
+    ("compute_success and orig_status == 'nonexist'", "end_status", "uninit"),
+    ("compute_skipped and orig_status == 'nonexist'", "end_status", "nonexist"),
+    ("compute_skipped and orig_status == 'active'", "end_status", "frozen"),
+]
+
+#: Further cells of which each is at odds with the rest of its row.
+WRONG_PHASES = [
+    ("action_success", "action_success", False),
+    ("action_success", "action_result_code", 37),
+    ("action_success", "action_status_change", "deleted"),
+    ("compute_exit_code == 406", "action_success", False),
+    ("compute_success", "compute_success", False),
+    ("compute_exit_code == 406", "compute_exit_code", 0),
+    ("compute_exit_code == 406", "bounce", None),
+    ("action_success and credit_first", "bounce", "nofunds"),
+    ("bounce == 'nofunds'", "credit_first", True),
+    ("compute_success", "destroyed", True),
+    ("compute_success", "orig_status", "nonexist"),
+    ("compute_skipped and orig_status == 'uninit'", "orig_status", "active"),
+    ("compute_skipped and orig_status == 'active'", "storage_status_change", "frozen"),
+    ("compute_skipped and orig_status == 'active'", "storage_status_change", "deleted"),
+]
+
+
+@pytest.mark.parametrize(("rows", "column", "wrong"), [*WRONG_CELLS, *WRONG_PHASES])
+def test_one_wrong_cell_is_found(recorded, rows, column, wrong):
+    transactions, messages = recorded.frames
+    row = transactions.query(rows).index[0]
+    changed = transactions.copy()
+    amount = column.endswith("fees") or column == "credit"
+    was = changed[column].fillna(0)[row] if amount else 0
+    changed.loc[row, column] = was + wrong if amount else wrong
+    audit = check_fees(changed, messages)
+    assert audit.index[audit.verdict == "violated"].tolist() == [row]
+    assert column in audit.why[row]
+    if amount:
+        assert audit.difference[row] == wrong
+
+
+@pytest.mark.parametrize(
+    ("rows", "column", "value"),
+    [
+        ("compute_success", "compute_exit_code", 137),  # COMMIT, and then an exception
+        ("compute_gas_credit > 0", "credit", 14_424_983_580_017_492),  # services of July 2024
+        ("credit > 0", "account", "-1:" + "F" * 64),  # burns what it receives
+    ],
+)
+def test_what_only_looks_wrong_is_ok(recorded, rows, column, value):
+    transactions, messages = recorded.frames
+    changed = transactions.copy()
+    changed.loc[transactions.query(rows).index[0], column] = value
+    if column == "account":
+        changed["credit"] = changed.credit.mask(changed.account == value, 0)
+    assert verdicts(check_fees(changed, messages)) == {"ok": len(changed)}
+
+
+#: Columns that the audit compares, of transactions and of messages.
+COMPARED = [
+    "aborted",
+    "destroyed",
+    "credit_first",
+    "credit",
+    "descr",
+    "orig_status",
+    "end_status",
+    "storage_status_change",
+    "compute_skipped",
+    "compute_success",
+    "compute_exit_code",
+    "action_success",
+    "action_result_code",
+    "action_status_change",
+    "action_total_fwd_fees",
+    "action_tot_actions",
+    "action_spec_actions",
+    "action_msgs_created",
+    "bounce_fwd_fees",
+    "account_state_hash_before",
+    "account_state_hash_after",
+    "source",
+    "value",
+    "fwd_fee",
+]
+
+
+@pytest.mark.parametrize("column", COMPARED)
+def test_what_is_unknown_is_no_violation(recorded, column):
+    frames = [frame.copy() for frame in recorded.frames]
+    for frame in frames:
+        if column in frame:
+            frame[column] = pd.Series(pd.NA, frame.index, frame[column].dtype)
+    assert "violated" not in set(check_fees(*frames).verdict)
+    assert "violated" not in set(check_balances(*frames).verdict)
+
+
+@pytest.mark.parametrize("column", ["action_total_fwd_fees", "bounce_fwd_fees", "fwd_fee"])
+def test_a_forwarding_fee_that_is_missing_leaves_it_unknown(recorded, column):
+    frames = [frame.copy() for frame in recorded.frames]
+    for frame in frames:
+        if column in frame:
+            frame[column] = pd.Series(pd.NA, frame.index, frame[column].dtype)
+    audit = check_fees(*frames)
+    unknown = audit[audit.verdict == "unknown"]
+    assert len(unknown)
+    assert unknown.why.unique().tolist() == [INCOMPLETE]
+    assert unknown.difference.isna().all()
+
+
+@pytest.mark.parametrize("name", ["blocks", "histories"])
+def test_samples_pass(name):
+    read = tf.read_blocks if name == "blocks" else tf.read_transactions
+    held = read(tf.sample(name))
+    assert set(check_fees(held).verdict) == {"ok"}
+    assert set(check_fees(held.transactions).verdict) == {"ok", "unknown"}
+    assert set(check_balances(held).verdict) == {"ok"}
 
 
 def test_balances_of_recorded_transactions_add_up(recorded):
@@ -189,7 +321,10 @@ def test_fees_have_the_index_of_the_transactions(chain):
 
 def test_a_message_that_comes_twice_does_not_repeat_its_transaction(chain):
     transactions, messages = chain
-    assert len(check_fees(transactions, pd.concat([messages, messages]))) == len(transactions)
+    audit = check_fees(transactions, pd.concat([messages, messages]))
+    assert len(audit) == len(transactions)
+    assert audit.why.dropna().unique().tolist() == [INCOMPLETE]
+    assert set(audit.verdict) == {"ok", "unknown"}  # without a message, none can be there twice
 
 
 @pytest.mark.parametrize("form", [lambda table: table, lake], ids=["ours", "lake"])
@@ -201,14 +336,47 @@ def test_import_fees_are_compared_on_lazy_engines(engine, form, tmp_path):
         form(transactions),
         form(messages.append_column("init_state_boc", pa.array(states, pa.binary()))),
     ]
-    tables[1] = pa.concat_tables([tables[1], tables[1]])  # some messages come twice
+    tables[1] = pa.concat_tables([tables[1], tables[1][:5]])  # some messages come twice
     frames = [frame_of(engine, table, tmp_path) for table in tables]
     found = collected(engine, check_fees(*frames))
     expected = collected("pyarrow", check_fees(*tables))
     assert_same(expected, found)
     externals = collected("pyarrow", check_fees(tables[0])).column("verdict").to_pylist()
     assert "unknown" in externals
-    assert set(expected["verdict"].to_pylist()) == {"ok"}
+    twice = set(tables[1]["tx_hash"][:5].to_pylist())
+    for row in expected.to_pylist():
+        assert row["verdict"] == ("unknown" if row["hash"] in twice else "ok")
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [
+        "pandas",
+        "polars-lazy",
+        "duckdb",
+        *slow("dask"),
+        pytest.param("spark", marks=pytest.mark.spark),
+    ],
+)
+def test_every_engine_finds_the_same(engine, tmp_path):
+    # Values move to other rows, each column by another number of rows: few rows make sense.
+    tables = [
+        with_columns(
+            table,
+            **{
+                name: table[name]
+                .combine_chunks()
+                .take(pa.array(np.roll(np.arange(len(table)), step)))
+                for step, name in enumerate(COMPARED)
+                if name in table.column_names
+            },
+        )
+        for table in synthetic(10, seed=5)
+    ]
+    frames = [frame_of(engine, table, tmp_path) for table in tables]
+    expected = collected("pyarrow", check_fees(*tables))
+    assert_same(expected, collected(engine, check_fees(*frames)))
+    assert len(set(expected["why"].to_pylist())) > 10
 
 
 @pytest.mark.parametrize("column", ["value", "fwd_fee"])
@@ -227,10 +395,11 @@ def test_a_nanoton_that_appears_is_found(chain, column):
 def test_a_message_that_is_missing_leaves_it_unknown(chain):
     transactions, messages = chain
     row = messages[messages.direction == "out"].index[0]
-    audit = check_balances(transactions, messages.drop(row)).set_index("hash")
-    assert audit.loc[messages.tx_hash[row], "verdict"] == "unknown"
-    assert audit.loc[messages.tx_hash[row], "why"] == "messages are missing"
-    assert "violated" not in set(audit.verdict)
+    for check, why in ((check_balances, "messages are missing"), (check_fees, INCOMPLETE)):
+        audit = check(transactions, messages.drop(row)).set_index("hash")
+        assert audit.loc[messages.tx_hash[row], "verdict"] == "unknown"
+        assert audit.loc[messages.tx_hash[row], "why"] == why
+        assert "violated" not in set(audit.verdict)
 
 
 def test_a_missing_transaction_is_no_violation(chain):

@@ -52,7 +52,7 @@ FEE_SUMMARY = Result("fee_summary", "One row per group: what its transactions co
     Column("share",      FLOAT, "",        "Share of the cost of all groups, 0 to 1."),
 ))
 
-CHECK_FEES = Result("check_fees", "One row per transaction: whether its fees add up.", (
+CHECK_FEES = Result("check_fees", "One row per transaction: whether its fees add up and its fields agree.", (
     _HASH,
     _ACCOUNT,
     Column("verdict",    TEXT, "",        "ok, unknown or violated."),
