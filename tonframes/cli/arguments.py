@@ -63,7 +63,7 @@ def _is_number(text: str) -> bool:
 
 
 def bound(text: str | None) -> str | int | None:
-    """Return a logical time as an int, and a UTC time as it is."""
+    """Return digits as an int, which is a logical time, and other text as it is."""
     return int(text) if text is not None and _is_number(text) else text
 
 

@@ -65,7 +65,10 @@ def fetch_transactions(
     since, until
         From `since` on and before `until`: both moments, or both logical times (lt). A moment is a
         datetime with a time zone, a date (in UTC), or text in the form of ISO 8601 such as
-        "2026-05" or "2026-05-28T20:28" (in UTC if it names no time zone).
+        "2026-05" or "2026-05-28T20:28" (in UTC if it names no time zone). A logical time is an int,
+        or text such as "lt:1777593600". An int that looks like a moment is refused: a unix time
+        from 2019 to 2038 in seconds, milli-, micro- or nanoseconds, or a date such as 20260501,
+        202605 or 2026. If it is a logical time, pass it as text; `f"lt:{lt}"` is right for each.
         None is the account's first and its last transaction. A period that ends now or later ends
         with the last transaction that the service knows. After its last transaction, the history of
         an account is held until a minute before the service's last block: a replica of the service
@@ -91,7 +94,8 @@ def fetch_transactions(
     Raises
     ------
     ValueError
-        There are no accounts, one is not valid, or `since` is not before `until`.
+        There are no accounts, one is not valid, `since` is not before `until`, or one of them is a
+        moment that is written as a number.
     RequestError, DecodeError
         The service did not answer, its answer cannot be decoded, or it does not have the operation.
     IncompleteError
@@ -318,7 +322,7 @@ def _incomplete(
 def _least_since(service: Service, period: Period) -> str:
     """Return the least `since` of which a service surely has all transactions, as it is written."""
     if period.unit == "lt" and period != Period():
-        return str(service.first_lt)
+        return repr(f"lt:{service.first_lt}")
     return repr(_moment(service.first_utime + LAG))
 
 
