@@ -64,6 +64,7 @@ def accounts(rows):
 EVER = Period()
 #: The rows are of the past: a fetch until the last of them finds the service behind.
 BEHIND = pytest.mark.filterwarnings("ignore:.* is behind. it may not have")
+UNKNOWN = pytest.mark.filterwarnings("ignore:.* knows no transactions of")
 #: What the `repr` of a result says is proven.
 WHOLE, WHOLE_SPANS = (re.compile(rf"\n  proven +{text}") for text in ("whole", "each span whole"))
 
@@ -332,6 +333,7 @@ def test_wrong_accounts_are_refused(accounts):
         tf.fetch_transactions(accounts, client="offline", store=None)
 
 
+@UNKNOWN
 def test_an_account_that_never_existed_has_an_empty_result_that_says_so(client, tmp_path):
     for _ in range(2):
         history = tf.fetch_transactions(NOBODY, client=client, store=tmp_path)
@@ -347,6 +349,7 @@ class WithoutStates(HistoryService):
         return []
 
 
+@UNKNOWN
 def test_accounts_whose_states_are_missing_have_their_transactions(rows, truth, accounts):
     some = [*accounts[:3], *accounts[-40:]]
     with WithoutStates(rows) as service, tf.Client(service.url) as client:
@@ -355,6 +358,7 @@ def test_accounts_whose_states_are_missing_have_their_transactions(rows, truth, 
         assert history.unknown == (NOBODY,)
 
 
+@UNKNOWN
 def test_an_account_that_begins_later_is_not_unknown_any_more(rows, truth, accounts, tmp_path):
     now = sorted(truth["transactions"]["now"].to_pylist())
     account = next(
@@ -401,6 +405,7 @@ def test_what_is_held_is_not_asked_for(service, client, truth, accounts, tmp_pat
     check(fetch(None, None), truth, few)
 
 
+@UNKNOWN
 @BEHIND
 def test_a_fetch_until_now_is_held_until_a_minute_before(client, truth, accounts, tmp_path):
     last = max(truth["transactions"]["now"].to_pylist())
@@ -421,6 +426,7 @@ def test_a_fetch_until_now_is_held_until_a_minute_before(client, truth, accounts
         assert missing.value.missing == tuple(quiet)
 
 
+@UNKNOWN
 @pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
 def test_a_service_that_is_behind_is_told_and_nothing_is_called_whole_that_it_lacks(
     client, truth, accounts, tmp_path, kept

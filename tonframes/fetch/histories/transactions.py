@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from tonframes.addresses import to_raw
+from tonframes.addresses import to_raw, warn_of_unknown
 from tonframes.client import UnknownOperationError
 from tonframes.errors import IncompleteError, MissingError, TonframesError, warn
 from tonframes.fetch.histories.chains import Named, Service
@@ -114,6 +114,8 @@ def fetch_transactions(
     TonframesWarning
         The service is behind: it does not have all blocks before `until`, though that is past. The
         warning says until when the history is held.
+        The service knows no transactions of some accounts, or some addresses are marked for test
+        networks only (`kQ…`, `0Q…`) and the service shows mainnet.
 
     Examples
     --------
@@ -127,16 +129,18 @@ def fetch_transactions(
     True
     """
     check_executor(executor)
-    wanted = resolve_accounts(accounts)
+    listed = [accounts] if isinstance(accounts, str) else list(accounts)
+    wanted = resolve_accounts(listed)
     period = Period.parse(since, until)
     with resolve_client(client) as (online, service):
         target = resolve_folder(store, service)
         if online is None:
             if target is None:
                 raise MissingError("offline, and without a store", missing=tuple(wanted))
-            return read_transactions(target.path, wanted, since=since, until=until)
+            return read_transactions(target.path, listed, since=since, until=until)
         network = Network(online, target)
         network.claim()
+        network.check_addresses(listed)
         if target is not None:
             target.verify_histories(wanted)
         fetched: list[Tables] = []
@@ -168,6 +172,7 @@ def fetch_transactions(
         except TonframesError as error:
             error.partial = result(f"part of the period {period}", "spans")
             raise
+        warn_of_unknown(unknown, wanted, f"{service} knows no transactions")
         if until is None:
             return result(str(period), "account", unknown)
         label = period.held_until(until)
