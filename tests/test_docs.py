@@ -179,7 +179,10 @@ def test_links_of_the_readme_hold_wherever_the_repository_lies():
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 def test_the_first_block_is_two_commands_that_need_only_a_clone(page):
     lines = fenced(ROOT / page, "sh")[0].splitlines()
-    assert [line.partition("#")[0].split() for line in lines] == [["make", "demo"], ["make", "test"]]
+    assert [line.partition("#")[0].split() for line in lines] == [
+        ["make", "demo"],
+        ["make", "test"],
+    ]
     assert all(re.search(r"(second|minute)s?\b", line.partition("#")[2]) for line in lines)
 
 
