@@ -91,6 +91,23 @@ def test_fetch_transactions_of_accounts(run, url, tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("bounds", "period"),
+    [
+        (("2026-05", "2026-06"), "2026-05-01 00:00:00 to 2026-06-01 00:00:00"),
+        (("65000000000000", "lt:65000000000001"), "lt 65000000000000 to lt 65000000000001"),
+        (("lt:20260501", "lt:1777593600"), "lt 20260501 to lt 1777593600"),
+    ],
+)
+def test_bounds_are_written_as_in_python(run, url, bounds, period):
+    since, until = bounds
+    account = tf.read_accounts(tf.sample()).accounts.address[0]
+    fetch = ("fetch", "transactions", account, "--url", url, "--dry")
+    status, out, err = run(*fetch, "--since", since, "--until", until)
+    assert (status, err) == (0, "")
+    assert out.startswith(f"1 account, {period}, 0 of them held")
+
+
 def test_fetch_transactions_of_nobody_is_an_error(run, url):
     status, _, err = run("fetch", "transactions", "--url", url)
     assert (status, err) == (2, "tonframes: no address: name some, or a --file of them\n")
@@ -214,6 +231,17 @@ def test_serve_until_interrupted():
             2,
             "since is a datetime",
         ),
+        (
+            ["fetch", "transactions", "-1:" + "3" * 64, "--since", "1777593600"],
+            2,
+            "write the moment as '2026-05-01T00:00:00', or the logical time as 'lt:1777593600'",
+        ),
+        (
+            ["fetch", "transactions", "-1:" + "3" * 64, "--until", "20260501"],
+            2,
+            "write the moment as '2026-05-01', or the logical time as 'lt:20260501'",
+        ),
+        (["follow", "1777593600", "--account", "-1:" + "3" * 64], 2, "as 'lt:1777593600'"),
         (["fetch", "blocks", "1", "--rps", "\u0661"], 2, "argument --rps: expected a number"),
         (["serve", "{tmp}", "--port", "\u0661"], 2, "argument --port: expected a number"),
         (["fetch", "accounts", "{tmp}"], 1, "tonframes: {tmp}: Is a directory"),

@@ -49,7 +49,9 @@ def test_the_python_of_the_readme_gives_the_output_shown(monkeypatch, tmp_path):
     # This one asks the real chain: here a local service stands in, over other blocks.
     with tf.serve(tf.sample(), dialect="service") as url:
         monkeypatch.setenv("TONFRAMES_URL", url)
-        exec(real.replace("49_000_0", "90_000_0"), test.globs)  # noqa: S102
+        with pytest.warns(tf.TonframesWarning) as told:
+            exec(real.replace("49_000_0", "90_000_0"), test.globs)  # noqa: S102
+    assert ["of 1 of 1 accounts" in str(warning.message) for warning in told] == [True] * 2
     assert len(test.globs["blocks"].transactions) == 50 * 25
     assert list(test.globs["states"].accounts.found) == [False]
     exec(lazy, test.globs)  # noqa: S102
@@ -152,7 +154,7 @@ def test_commands_exist(page):
         elif command == "pip":
             assert arguments[0] == "install"
             name, _, extras = arguments[1].rstrip("]").partition("[")
-            assert name == "tonframes"
+            assert name in {".", "tonframes"}
             assert set(filter(None, extras.split(","))) <= EXTRAS, line
         else:
             assert command == "tonframes", line
@@ -168,10 +170,32 @@ def test_linked_files_exist(page):
             assert (page.parent / target).exists(), target
 
 
-def test_links_of_the_readme_work_on_a_package_index():
+def test_links_of_the_readme_hold_wherever_the_repository_lies():
     targets = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text())
-    assert sum(target.startswith((RAW, HOME)) for target in targets) >= 8
-    assert all(target.startswith("https://") for target in targets)
+    assert sum((ROOT / target).exists() for target in targets) >= 8
+    assert not [target for target in targets if target.startswith((RAW, HOME))]
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_first_block_is_two_commands_that_need_only_a_clone(page):
+    lines = fenced(ROOT / page, "sh")[0].splitlines()
+    assert [line.partition("#")[0].split() for line in lines] == [
+        ["make", "demo"],
+        ["make", "test"],
+    ]
+    assert all(re.search(r"(second|minute)s?\b", line.partition("#")[2]) for line in lines)
+
+
+def test_nothing_is_installed_from_an_index_before_it_is_there():
+    first = [
+        line
+        for page in PAGES
+        for line in "".join(fenced(page, "sh")).splitlines()
+        if re.match("pip install .?tonframes", line)
+    ]
+    # They add extras to what is installed, for which pip asks no index.
+    assert all("[" in line for line in first)
+    assert "pip install ." in (ROOT / "README.md").read_text()
 
 
 def test_the_reference_of_columns_is_that_of_the_schema():

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tomllib
 import zipfile
+from email import message_from_bytes
 from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
@@ -220,6 +221,27 @@ def test_the_wheel_holds_the_package_and_the_sample_and_nothing_else(wheel):
     assert {"tonframes/network/opcodes.csv", "tonframes/network/contracts.csv"} <= set(names)
     assert "tonframes/py.typed" in names
     assert "tonframes/__init__.pyi" in names  # the list of public names, read at import
+
+
+def test_a_package_index_shows_the_readme_with_links_that_work(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
+        metadata = message_from_bytes(archive.read(name))
+    assert metadata["Description-Content-Type"] == "text/markdown"
+    shown = metadata.get_payload()
+    home = PYPROJECT["urls"]["Homepage"]
+    raw = home.replace("github.com", "raw.githubusercontent.com")
+    written = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    expected = [
+        (mark, f"{raw}/main/{target}" if mark else f"{home}/blob/main/{target}")
+        if (ROOT / target).exists()
+        else (mark, target)
+        for mark, target in written
+    ]
+    found = re.findall(r"(!?)\[[^\]]*\]\(([^)]+)\)", shown)
+    assert found == expected
+    assert all(target.startswith("https://") for _, target in found)
+    assert sum(target.startswith((raw, home)) for _, target in found) >= 8
 
 
 def test_the_sample_is_found_from_the_wheel(wheel, tmp_path):

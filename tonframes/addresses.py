@@ -26,10 +26,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.errors import shorten
+from tonframes.errors import shorten, warn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from narwhals.typing import IntoSeries
     from numpy.typing import NDArray
@@ -143,6 +143,40 @@ def to_friendly(
         checksum = binascii.crc_hqx(data, 0)  # CRC-16/XMODEM
         return base64.urlsafe_b64encode(data + checksum.to_bytes(2, "big")).decode()
     return _convert(raw, partial(_write_friendly, tag))
+
+
+def marked_test_only(addresses: Iterable[str]) -> list[str]:
+    """Return the addresses that are marked for test networks only; all of them are valid.
+
+    Examples
+    --------
+    >>> marked_test_only([to_friendly("0:" + "1" * 64, test_only=mark) for mark in (True, False)])
+    ['kQAREREREREREREREREREREREREREREREREREREREREREV2Z']
+    """
+    # The first six bits of the tags 0x91 and 0xd1. A raw address is longer.
+    return [a for a in addresses if len(a) == _FRIENDLY_LENGTH and a[0] in "k0"]
+
+
+def warn_of_test_only(addresses: Sequence[str], place: str) -> None:
+    """Warn of valid addresses that are marked for test networks only, where mainnet is read.
+
+    `place` says where that is, such as "https://toncenter.com shows".
+    """
+    if marked := marked_test_only(addresses):
+        warn(
+            f"{len(marked)} of {len(addresses)} addresses, such as {marked[0]}, are marked for "
+            f"test networks only, and {place} mainnet, where they are other accounts, or none: "
+            "check the addresses, or use a service of the test network"
+        )
+
+
+def warn_of_unknown(unknown: Sequence[str], accounts: Sequence[str], place: str) -> None:
+    """Warn of accounts of which a place knows nothing; it ends with what it does not know."""
+    if unknown:
+        warn(
+            f"{place} of {len(unknown)} of {len(accounts)} accounts, such as {unknown[0]}: check "
+            "the addresses, and whether they are of this network"
+        )
 
 
 def _parse(text: str) -> bytes:

@@ -31,6 +31,8 @@ from tonframes.wire.tables import in_order
 FIRST = 90_000_000
 SEQNOS = range(FIRST + 55, FIRST + 65)
 NOBODY = "0:" + "0" * 63 + "1"
+#: These tests are not about the warning.
+UNKNOWN = pytest.mark.filterwarnings("ignore:.* knows no state of")
 
 
 @pytest.fixture(params=["service", "specification"])
@@ -229,6 +231,7 @@ def test_transactions_that_blocks_do_not_count_are_missed(monkeypatch):
 # ── accounts ─────────────────────────────────────────────────────────────────────────────────────
 
 
+@UNKNOWN
 def test_accounts_come_in_the_order_asked_with_what_nobody_knows(client, addresses):
     asked = [addresses[7], NOBODY, addresses[3]]
     accounts = tf.fetch_accounts(asked, client=client, store=None).accounts
@@ -380,6 +383,7 @@ def all_but_first(states):
     return states[1:]
 
 
+@UNKNOWN
 @pytest.mark.usefixtures("no_waits")
 @pytest.mark.parametrize("kept", [True, False], ids=["by the store", "by an earlier answer"])
 @pytest.mark.parametrize("change", [nothing, none, all_but_first])
@@ -406,6 +410,7 @@ def test_what_a_store_knows_another_client_asks_for_again(addresses, tmp_path):
     assert len(respond.asked) == 3
 
 
+@UNKNOWN
 @pytest.mark.usefixtures("no_waits")
 def test_an_account_that_stays_missing_is_told(addresses, tmp_path):
     respond = States(list, *[all_but_first] * 99)
@@ -419,6 +424,7 @@ def test_an_account_that_stays_missing_is_told(addresses, tmp_path):
     assert asked == 2 + ATTEMPTS
 
 
+@UNKNOWN
 @pytest.mark.usefixtures("no_waits")
 def test_that_all_accounts_are_unknown_is_asked_twice():
     respond = States()

@@ -484,7 +484,8 @@ WRONG = {
         "the table blocks has no column with an account",
     ),
     "no address": ({"accounts": "nobody"}, ValueError, "nobody"),
-    "a number": ({"since": 1_780_000_000}, TypeError, "since is a moment, not the number"),
+    "a number": ({"since": 1_780_000_000}, TypeError, "since is a moment such as 2026-05-01"),
+    "a logical time": ({"until": "lt:7"}, TypeError, "until is a moment such as 2026-05-01"),
     "backwards": ({"since": "2026-06", "until": "2026-05"}, ValueError, "is not before until"),
     "time as seqnos": ({"seqnos": "2026-05-28"}, ValueError, "with since and until"),
 }

@@ -172,18 +172,24 @@ def test_processes_put_the_same_bytes(bucket, online, fetched):
     assert {name: bucket.objects[f"ton/{name}"] for name in OF_SPAN} == first
 
 
-def test_states_of_accounts_are_objects(service, online, computer, sample):
-    addresses = list(sample.transactions.account.unique()[:5])
-    fetched = tf.fetch_accounts(addresses, client=online, store=service.url())
+@pytest.fixture(scope="module")
+def with_states():
+    """Return a client of a service that has states of accounts."""
+    with tf.serve(tf.sample()) as url, tf.Client(url) as client:
+        yield client
+
+
+def test_states_of_accounts_are_objects(service, with_states, computer):
+    addresses = list(tf.read_accounts(tf.sample()).accounts.address[:5])
+    fetched = tf.fetch_accounts(addresses, client=with_states, store=service.url())
+    assert fetched.accounts.found.all()
     computer("there")
     read = tf.read_accounts(service.url(), addresses)
     assert_frame_equal(read.accounts, fetched.accounts)
     held = tf.fetch_accounts(addresses, client="offline", store=service.url())
     assert_frame_equal(held.accounts, fetched.accounts)
-    assert_frame_equal(
-        tf.fetch_accounts(addresses, client=online, store=service.url(), max_age="1h").accounts,
-        fetched.accounts,
-    )
+    again = tf.fetch_accounts(addresses, client=with_states, store=service.url(), max_age="1h")
+    assert_frame_equal(again.accounts, fetched.accounts)
 
 
 def test_transactions_are_put_last_and_then_leave_the_local_part(bucket, sample):

@@ -63,12 +63,12 @@ def _is_number(text: str) -> bool:
 
 
 def bound(text: str | None) -> str | int | None:
-    """Return a logical time as an int, and a UTC time as it is."""
+    """Return digits as an int, which is a logical time, and other text as it is."""
     return int(text) if text is not None and _is_number(text) else text
 
 
 def addresses(file: Path) -> Iterator[str]:
-    """Read addresses from a file, in the raw form. An error names the line of a wrong one."""
+    """Read addresses from a file, as they are written. An error names the line of a wrong one."""
     try:
         text = _content(file)
     except UnicodeDecodeError as error:
@@ -79,9 +79,10 @@ def addresses(file: Path) -> Iterator[str]:
     for number, line in enumerate(lines, start=1):
         for address in line.split():
             try:
-                yield tf.to_raw(address)
+                tf.to_raw(address)
             except ValueError as error:
                 raise ValueError(f"{file}, line {number}: {error}") from None
+            yield address
 
 
 def _content(file: Path) -> str:

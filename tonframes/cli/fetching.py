@@ -83,13 +83,15 @@ def _add_transactions(what: argparse._SubParsersAction[argparse.ArgumentParser])
     transactions.add_argument(
         "--since",
         metavar="FROM",
-        help="a UTC time, as 2026-04-01 or 2026-04-01T20:26, or a logical time to start from "
+        help="a UTC time, as 2026-04-01 or 2026-04-01T20:26, or a logical time, as 65000000000000 "
+        "or lt:65000000000000, to start from; unix times and dates without hyphens are refused "
         "(default: the first transaction)",
     )
     transactions.add_argument(
         "--until",
         metavar="TO",
-        help="a UTC time or a logical time to stop before (default: the last transaction)",
+        help="a UTC time or a logical time, as in --since, to stop before (default: the last "
+        "transaction)",
     )
     transactions.add_argument(
         "--dry", action="store_true", help="print how many requests are needed, and fetch nothing"
@@ -177,7 +179,7 @@ def add_follow(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="append",
         metavar="ADDRESS",
         help="fetch the transactions of this account instead (repeatable; default: none); FROM is "
-        "then a logical time or a UTC time, by default now",
+        "then a UTC time or a logical time, as in --since of fetch, by default now",
     )
     _add_service(follow)
     follow.set_defaults(run=_follow)

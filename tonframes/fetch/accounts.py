@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.addresses import to_raw
+from tonframes.addresses import to_raw, warn_of_test_only, warn_of_unknown
 from tonframes.errors import DecodeError, MissingError, TonframesError, shorten, warn
 from tonframes.fetch.block import wait_before
 from tonframes.fetch.network import Network
@@ -81,16 +81,23 @@ def fetch_accounts(
     MissingError
         Offline, and the store does not hold all accounts.
 
+    Warns
+    -----
+    TonframesWarning
+        The service does not know some accounts, or some addresses are marked for test networks only
+        (`kQ…`, `0Q…`) and the service shows mainnet.
+
     Examples
     --------
     >>> import tonframes as tf
     >>> known = tf.read_accounts(tf.sample()).accounts.address[0]
     >>> with tf.serve(tf.sample()) as url, tf.Client(url) as client:
-    ...     states = tf.fetch_accounts([known, "0:" + "0" * 64], client=client, store=None)
+    ...     states = tf.fetch_accounts([known], client=client, store=None)
     >>> states.accounts.found.to_list()
-    [True, False]
+    [True]
     """
-    wanted = _raw(addresses)
+    listed = _listed(addresses)
+    wanted = list(dict.fromkeys(to_raw(listed)))
     age = None if max_age is None else _age(max_age)
     with resolve_client(client) as (online, service):
         target = resolve_store(store, service)
@@ -98,6 +105,10 @@ def fetch_accounts(
         if target is not None and network is not None:
             network.claim()
             target.verify_snapshots()
+        if network is not None:
+            network.check_addresses(listed)
+        elif target is not None and target.network == "mainnet":
+            warn_of_test_only(listed, f"{target.path} holds")
         known = _known(target, wanted, age, include_boc=include_boc, offline=online is None)
         held = set(known["address"].to_pylist())
         missing = [address for address in wanted if address not in held]
@@ -130,7 +141,11 @@ def fetch_accounts(
                 "`error.missing` for the others"
             )
             raise
-    return Accounts(_in_order(_joined(parts), wanted), source=service)
+    tables = _in_order(_joined(parts), wanted)
+    absent = tables["accounts"].filter(pc.invert(tables["accounts"]["found"]))
+    place = service if online is not None or target is None else target.path
+    warn_of_unknown(absent["address"].to_pylist(), wanted, f"{place} knows no state")
+    return Accounts(tables, source=service)
 
 
 class _Before:
@@ -332,14 +347,14 @@ def _age(max_age: str | timedelta) -> timedelta:
     return age.to_pytimedelta()
 
 
-def _raw(addresses: Iterable[str]) -> list[str]:
-    """Check addresses, and return each account once, in raw form."""
+def _listed(addresses: Iterable[str]) -> list[str]:
+    """Return addresses that a user passes as a list."""
     if isinstance(addresses, str | bytes):
         raise TypeError("addresses is a list of addresses: put a single address into a list")
     listed = list(addresses)
     if not listed:
         raise ValueError("addresses is empty")
-    return list(dict.fromkeys(to_raw(listed)))
+    return listed
 
 
 def _raw_or_none(address: str) -> str | None:

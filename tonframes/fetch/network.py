@@ -14,11 +14,14 @@ from urllib.parse import urlsplit
 import msgspec
 import pyarrow.compute as pc
 
+from tonframes.addresses import marked_test_only, warn_of_test_only
 from tonframes.errors import DecodeError, RequestError, StoreError, shorten, warn
 from tonframes.fetch.shown import shown
 from tonframes.store import NETWORKS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from tonframes.client import Client
@@ -165,6 +168,16 @@ class Network:
                 f"is unknown, and is called {host}"
             )
         self._store.claim(name or host, self._client.base_url)
+
+    def check_addresses(self, addresses: Sequence[str]) -> None:
+        """Warn of addresses that are marked for test networks only, if the network is mainnet.
+
+        Without a store, the service is asked for its network if there are such addresses.
+        """
+        if marked_test_only(addresses):
+            name = self._name() if self._store is None else self._store.network
+            if name == "mainnet":
+                warn_of_test_only(addresses, f"{self._client.base_url} shows")
 
     def check(self, blocks: pa.Table | None) -> None:
         """Check that fetched blocks are of one network, and of that of the store.

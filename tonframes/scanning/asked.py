@@ -66,8 +66,8 @@ class Asked:
             listed = [accounts] if isinstance(accounts, str) else list(accounts)
             raw = tuple(dict.fromkeys(to_raw(account) for account in listed))
         for name, moment in (("since", since), ("until", until)):
-            if isinstance(moment, int):
-                raise TypeError(f"{name} is a moment, not the number {shorten(moment)}")
+            if isinstance(moment, int) or str(moment).startswith("lt:"):
+                raise TypeError(f"{name} is a moment such as 2026-05-01, not {shorten(moment)}")
         asked = cls(None if seqnos is None else _ranges(seqnos), raw, since, until)
         _ = asked.period  # is checked now
         return asked

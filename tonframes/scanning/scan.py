@@ -80,8 +80,9 @@ def scan(
         and the messages of these transactions; of the snapshots, the rows of these addresses.
         The table `blocks` cannot be chosen by accounts.
     since, until
-        Moments, as in `fetch_transactions`; `until` is not included. Rows are chosen by the time of
-        their block: `now`, `tx_now` or `gen_utime`. The snapshots have their newest rows anyway.
+        Moments, as in `fetch_transactions`, and no logical times; `until` is not included. Rows are
+        chosen by the time of their block: `now`, `tx_now` or `gen_utime`. The snapshots have their
+        newest rows anyway.
 
     Returns
     -------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tonframes.addresses import to_raw
+from tonframes.addresses import to_raw, warn_of_test_only, warn_of_unknown
 from tonframes.errors import MissingError
 from tonframes.frames import Transactions
 from tonframes.store.histories import check_histories, files_of, held_spans, read_history
@@ -123,6 +123,12 @@ def read_transactions(
     StoreError
         There is no store at `path`, or a file of it is damaged.
 
+    Warns
+    -----
+    TonframesWarning
+        The service knew no transactions of some of `accounts`, or some of them are marked for test
+        networks only (`kQ…`, `0Q…`) and the store holds mainnet.
+
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
@@ -147,6 +153,8 @@ def read_transactions(
     else:
         listed = [accounts] if isinstance(accounts, str) else list(accounts)
         wanted = tuple(dict.fromkeys(to_raw(listed)))
+        if store.network == "mainnet":
+            warn_of_test_only(listed, f"{store.path} holds")
         if since is None or until is None:
             check_histories(store, wanted)  # the result depends on what is held
         spans = held_spans(store, wanted)
@@ -166,6 +174,9 @@ def read_transactions(
             f"{store.advice('fetch_transactions')}",
             missing=tuple(lacking),
         )
+    if accounts is not None:
+        unknown = [a for a in wanted if not any(span.stop_lt for span in spans[a])]
+        warn_of_unknown(unknown, wanted, f"{store.path} knows no transactions")
     parts = {a: sum(span.start_lt < span.stop_lt for span in spans[a]) for a in wanted}
     if since is None and until is None and max(parts.values(), default=0) > 1:
         label = f"{period.held()}, in {sum(parts.values()):,} spans with gaps between"

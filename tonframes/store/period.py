@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
@@ -15,7 +17,7 @@ from tonframes.moments import parse_moment
 if TYPE_CHECKING:
     from typing import Self
 
-#: A moment, or a logical time.
+#: A moment, or a logical time: an int, or text such as "lt:1777593600".
 Bound = datetime | date | str | int
 
 Unit = Literal["lt", "utime"]
@@ -23,6 +25,9 @@ Unit = Literal["lt", "utime"]
 #: The column of transactions with the numbers of a unit, and the end of its numbers.
 COLUMNS = {"lt": "lt", "utime": "now"}
 ENDS = {"lt": 2**63 - 1, "utime": 2**31 - 1}
+
+#: Before the first block of mainnet (2019-11-15), in unix seconds.
+_FIRST_YEAR = 1_546_300_800
 
 _EPOCH = datetime.fromtimestamp(0, tz=UTC)
 
@@ -49,31 +54,42 @@ class Period:
     def parse(cls, since: Bound | None, until: Bound | None) -> Self:
         """Check the bounds that a user passes, and return the period between them.
 
+        An int that reads as a moment is refused: a unix time from 2019 to 2038 in seconds, milli-,
+        micro- or nanoseconds, or a year, month or date from 2019 to 2099, such as 2026, 202605 or
+        20260501. As logical times, which grow by about 10^6 a masterchain block, they are of the
+        first hours or months of a network, or later than any that exists (mainnet had about 10^14
+        in August 2026). Text such as "lt:1777593600" is always a logical time.
+
         Examples
         --------
         >>> Period.parse("2026-05-28T20:26", None)
         Period(unit='utime', start=1779999960, stop=None)
+        >>> Period.parse(65_000_000_000_000, None) == Period.parse("lt:65000000000000", None)
+        True
+        >>> Period.parse(20260501, None)
+        Traceback (most recent call last):
+        ValueError: since is 20260501, which looks like a moment: write the moment as ...
         >>> Period.parse(7, 7)
         Traceback (most recent call last):
         ValueError: since is not before until, which is not included: 7 and 7
         """
         bounds = {"since": since, "until": until}
-        kinds = {isinstance(bound, int) for bound in bounds.values() if bound is not None}
-        if len(kinds) > 1:
+        numbers = {n: _number(bound, n) for n, bound in bounds.items() if bound is not None}
+        units = {unit for unit, _ in numbers.values()}
+        if len(units) > 1:
             raise ValueError(
                 "since and until are either both moments or both logical times, not "
                 f"{shorten(since)} and {shorten(until)}"
             )
-        unit: Unit = "utime" if kinds == {False} else "lt"
-        start, stop = (
-            None if bound is None else _number(bound, name) for name, bound in bounds.items()
-        )
-        if stop is not None and (start or 0) >= stop:
+        unit: Unit = "utime" if units == {"utime"} else "lt"
+        start = numbers["since"][1] if "since" in numbers else 0
+        stop = numbers["until"][1] if "until" in numbers else None
+        if stop is not None and start >= stop:
             raise ValueError(
                 f"since is not before until, which is not included: {shorten(since)} and "
                 f"{shorten(until)}"
             )
-        return cls(unit, start or 0, stop)
+        return cls(unit, start, stop)
 
     @property
     def end(self) -> int:
@@ -115,16 +131,40 @@ def _moment(second: int) -> str:
     return f"{datetime.fromtimestamp(second, tz=UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def _number(bound: Bound, name: str) -> int:
-    """Return a logical time as it is, and the first unix second at or after a moment."""
+def _number(bound: Bound, name: str) -> tuple[Unit, int]:
+    """Return the number of a logical time, or the first unix second at or after a moment."""
     if isinstance(bound, bool):
         raise TypeError(f"{name} is a moment or a logical time, not {bound}")
-    if isinstance(bound, int):
-        if not 0 <= bound < ENDS["lt"]:
-            raise ValueError(f"{name} is a logical time of 63 bits, not {shorten(bound)}")
-        return bound
-    moment = parse_moment(bound, name)
-    seconds = -((_EPOCH - moment) // timedelta(seconds=1))
+    value = bound
+    if isinstance(value, str) and value.startswith("lt:"):
+        value = int(value[3:]) if re.fullmatch("lt:[0-9]{1,19}", value) else -1
+    if isinstance(value, int):
+        if not 0 <= value < ENDS["lt"]:
+            raise ValueError(
+                f"{name} is a logical time of 63 bits, such as 65000000000000 or "
+                f"'lt:65000000000000', not {shorten(bound)}"
+            )
+        if value is bound and (moment := _moment_of(value)):
+            raise ValueError(
+                f"{name} is {value}, which looks like a moment: write the moment as '{moment}', "
+                f"or the logical time as 'lt:{value}'"
+            )
+        return "lt", value
+    seconds = -((_EPOCH - parse_moment(value, name)) // timedelta(seconds=1))
     if not 0 <= seconds < ENDS["utime"]:
         raise ValueError(f"{name} is a moment from 1970 to 2038, not {shorten(bound)}")
-    return seconds
+    return "utime", seconds
+
+
+def _moment_of(number: int) -> str | None:
+    """Return as text the moment that a number reads as; None if it reads as none."""
+    for part in (1, 10**3, 10**6, 10**9):
+        if _FIRST_YEAR <= number // part <= ENDS["utime"]:
+            return f"{datetime.fromtimestamp(number // part, tz=UTC):%Y-%m-%dT%H:%M:%S}"
+    if found := re.fullmatch(r"(2019|20[2-9]\d)(\d\d)?(\d\d)?", str(number)):
+        year, month, day = found.groups()
+        written = "-".join(filter(None, (year, month or "01", day)))
+        with suppress(ValueError):  # a month 13
+            parse_moment(written, "")
+            return written
+    return None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.addresses import to_raw
+from tonframes.addresses import to_raw, warn_of_test_only
 from tonframes.errors import MissingError, shorten, warn
 from tonframes.frames import Accounts, Blocks
 from tonframes.moments import parse_moment
@@ -349,7 +349,8 @@ def read_accounts(
     Warns
     -----
     TonframesWarning
-        Nothing was fetched until `as_of`, so there are no rows.
+        Nothing was fetched until `as_of`, so there are no rows. Or some of `addresses` are marked
+        for test networks only (`kQ…`, `0Q…`), and the store holds mainnet.
 
     Examples
     --------
@@ -373,7 +374,10 @@ def read_accounts(
         warn(f"{store.path} holds no state of an account that was fetched until {moment}")
     wanted = None
     if addresses is not None:
-        wanted = tuple(dict.fromkeys(to_raw(address) for address in addresses))
+        listed = list(addresses)
+        wanted = tuple(dict.fromkeys(to_raw(address) for address in listed))
+        if store.network == "mainnet":
+            warn_of_test_only(listed, f"{store.path} holds")
         # Whether they are held is known now, not when the table is first asked for.
         Snapshot(store, "accounts", moment, wanted, ["address"], more)()
     return Accounts(

@@ -10,6 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from multiprocessing import get_context
 from random import Random
 
@@ -63,6 +64,7 @@ def accounts(rows):
 EVER = Period()
 #: The rows are of the past: a fetch until the last of them finds the service behind.
 BEHIND = pytest.mark.filterwarnings("ignore:.* is behind. it may not have")
+UNKNOWN = pytest.mark.filterwarnings("ignore:.* knows no transactions of")
 #: What the `repr` of a result says is proven.
 WHOLE, WHOLE_SPANS = (re.compile(rf"\n  proven +{text}") for text in ("whole", "each span whole"))
 
@@ -249,11 +251,80 @@ def test_a_moment_within_a_second_is_rounded_up(client, truth, accounts):
         ("yesterday-ish", None, ValueError, "since is a datetime"),
         (datetime(2026, 5, 1), None, ValueError, "no time zone"),  # noqa: DTZ001 - the point
         ("2200-01-01", None, ValueError, "from 1970 to 2038"),
+        ("lt:soon", None, ValueError, "lt:65000000000000"),
+        ("lt:\u0661", None, ValueError, "lt:65000000000000"),
+        ("lt:9223372036854775808", None, ValueError, "63 bits"),
+        ("lt:8", "lt:7", ValueError, "since is not before until"),
+        ("lt:8", "2026-05-01", ValueError, "either both moments or both logical times"),
     ],
 )
 def test_wrong_bounds_are_refused_before_anything_is_asked(since, until, error, text):
     with pytest.raises(error, match=text):
         tf.fetch_transactions([NOBODY], since=since, until=until, client="offline", store=None)
+
+
+EXCHANGE = "EQCY4OB8o30-PZxFjHLLNKqpW4DE6tdzd8eGMRggNDBrraU8"
+
+
+@pytest.mark.parametrize(
+    ("number", "written"),
+    [
+        (1_777_593_600, "2026-05-01T00:00:00"),
+        (1_777_593_600_000, "2026-05-01T00:00:00"),
+        (1_777_593_600_123_456, "2026-05-01T00:00:00"),
+        (1_777_593_600_123_456_789, "2026-05-01T00:00:00"),
+        (1_546_300_800, "2019-01-01T00:00:00"),
+        (2**31 - 1, "2038-01-19T03:14:07"),
+        (2026, "2026-01"),
+        (202605, "2026-05"),
+        (20260501, "2026-05-01"),
+        (20191115, "2019-11-15"),
+    ],
+)
+@pytest.mark.parametrize("name", ["since", "until"])
+def test_a_moment_written_as_a_number_is_refused_and_the_error_says_how_to_write_it(
+    number, written, name
+):
+    text = re.escape(f"write the moment as '{written}', or the logical time as 'lt:{number}'")
+    for call in (
+        partial(tf.fetch_transactions, EXCHANGE, client="offline", store=None),
+        partial(tf.plan_transactions, EXCHANGE, client="offline", store=None),
+        partial(tf.read_transactions, tf.sample("histories"), EXCHANGE),
+    ):
+        with pytest.raises(ValueError, match=f"{name} is {number}, which .*{text}"):
+            call(**{name: number})
+    with pytest.raises(ValueError, match=text):
+        next(tf.follow_transactions(EXCHANGE, since=number, client="offline", store=None))
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        7,
+        2018,
+        202613,
+        20261301,
+        20260231,
+        1_546_300_799,
+        2**31,
+        65_000_000_000_000,
+        355_000_000_000_000,
+    ],
+)
+def test_other_numbers_are_logical_times(number):
+    plan = partial(tf.plan_transactions, EXCHANGE, client="offline", store=None)
+    assert plan(since=number).period == Period("lt", number)
+    assert plan(since=f"lt:{number}").period == Period("lt", number)
+
+
+def test_a_logical_time_that_looks_like_a_moment_is_written_as_text():
+    held = partial(tf.read_transactions, tf.sample("histories"), EXCHANGE)
+    lts = held().transactions["lt"]
+    assert len(held(since="lt:1777593600", until=f"lt:{lts[9]}").transactions) == 9
+    with pytest.raises(ValueError, match="'lt:1777593600'"):
+        held(since=1777593600, until=1780272000)
+    may = held(since="2026-05-01", until="2026-06-01")
+    assert len(may.transactions) == 431
 
 
 @pytest.mark.parametrize("accounts", [[], "", ["0:zz"], [3]])
@@ -262,6 +333,7 @@ def test_wrong_accounts_are_refused(accounts):
         tf.fetch_transactions(accounts, client="offline", store=None)
 
 
+@UNKNOWN
 def test_an_account_that_never_existed_has_an_empty_result_that_says_so(client, tmp_path):
     for _ in range(2):
         history = tf.fetch_transactions(NOBODY, client=client, store=tmp_path)
@@ -277,6 +349,7 @@ class WithoutStates(HistoryService):
         return []
 
 
+@UNKNOWN
 def test_accounts_whose_states_are_missing_have_their_transactions(rows, truth, accounts):
     some = [*accounts[:3], *accounts[-40:]]
     with WithoutStates(rows) as service, tf.Client(service.url) as client:
@@ -287,6 +360,7 @@ def test_accounts_whose_states_are_missing_have_their_transactions(rows, truth, 
         assert history.unknown == (NOBODY,)
 
 
+@UNKNOWN
 def test_an_account_that_begins_later_is_not_unknown_any_more(rows, truth, accounts, tmp_path):
     now = sorted(truth["transactions"]["now"].to_pylist())
     account = next(
@@ -333,6 +407,7 @@ def test_what_is_held_is_not_asked_for(service, client, truth, accounts, tmp_pat
     check(fetch(None, None), truth, few)
 
 
+@UNKNOWN
 @BEHIND
 def test_a_fetch_until_now_is_held_until_a_minute_before(client, truth, accounts, tmp_path):
     last = max(truth["transactions"]["now"].to_pylist())
@@ -353,6 +428,7 @@ def test_a_fetch_until_now_is_held_until_a_minute_before(client, truth, accounts
         assert missing.value.missing == tuple(quiet)
 
 
+@UNKNOWN
 @pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
 def test_a_service_that_is_behind_is_told_and_nothing_is_called_whole_that_it_lacks(
     client, truth, accounts, tmp_path, kept
@@ -540,10 +616,9 @@ def test_a_period_before_the_first_block_of_the_service_says_where_it_begins(tmp
             with pytest.raises(tf.IncompleteError, match="the service begins at 2026-05") as error:
                 fetch(**bounds)
             assert client.statistics.requests - before < ATTEMPTS
-            least = re.search(r"use since=(?:'(.+)'|(\d+)), or", str(error.value))
-            moment, lt = least.groups()
-            assert (lt is None) == (bounds != {"since": 5})
-            assert len(fetch(since=moment or int(lt)).transactions)
+            least = re.search(r"use since='(.+)', or", str(error.value))[1]
+            assert least.startswith("lt:") == (bounds == {"since": 5})
+            assert len(fetch(since=least).transactions)
 
 
 def test_a_state_that_names_another_last_transaction_is_an_error(rows, accounts):

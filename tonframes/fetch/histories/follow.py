@@ -72,7 +72,8 @@ def follow_transactions(
     >>> set(history.transactions.account) == {account}
     True
     """
-    wanted = resolve_accounts(accounts)
+    listed = [accounts] if isinstance(accounts, str) else list(accounts)
+    wanted = resolve_accounts(listed)
     first = Period.parse(since, None)
     with resolve_client(client) as (online, service):
         if online is None:
@@ -80,6 +81,7 @@ def follow_transactions(
         target = resolve_folder(store, service)
         network = Network(online, target)
         network.claim()
+        network.check_addresses(listed)
         periods = dict.fromkeys(wanted, first)
         seen = dict.fromkeys(wanted, 0)
         if since is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow.compute as pc
 
-from tonframes.addresses import to_raw
+from tonframes.addresses import to_raw, warn_of_unknown
 from tonframes.client import UnknownOperationError
 from tonframes.errors import IncompleteError, MissingError, TonframesError, warn
 from tonframes.fetch.histories.chains import Created, Disputed, Named, Service
@@ -69,7 +69,10 @@ def fetch_transactions(
     since, until
         From `since` on and before `until`: both moments, or both logical times (lt). A moment is a
         datetime with a time zone, a date (in UTC), or text in the form of ISO 8601 such as
-        "2026-05" or "2026-05-28T20:28" (in UTC if it names no time zone).
+        "2026-05" or "2026-05-28T20:28" (in UTC if it names no time zone). A logical time is an int,
+        or text such as "lt:1777593600". An int that looks like a moment is refused: a unix time
+        from 2019 to 2038 in seconds, milli-, micro- or nanoseconds, or a date such as 20260501,
+        202605 or 2026. If it is a logical time, pass it as text; `f"lt:{lt}"` is right for each.
         None is the account's first and its last transaction. After its last transaction, the
         history of an account is held until a minute before the service's last block, if the replica
         of the service that told its last transaction has that block; otherwise until its last
@@ -95,7 +98,8 @@ def fetch_transactions(
     Raises
     ------
     ValueError
-        There are no accounts, one is not valid, or `since` is not before `until`.
+        There are no accounts, one is not valid, `since` is not before `until`, or one of them is a
+        moment that is written as a number.
     RequestError, DecodeError
         The service did not answer, its answer cannot be decoded, or it does not have the operation.
     IncompleteError
@@ -114,7 +118,9 @@ def fetch_transactions(
     TonframesWarning
         The service, or a replica of it that answered, is behind: it may not have all transactions
         before `until`, though that is past. The warning says until when the history is held.
-        Another warning names a transaction in the store that was wrong, and was replaced.
+        A transaction in the store was wrong, and was replaced. The service knows no transactions of
+        some accounts, or some addresses are marked for test networks only (`kQ…`, `0Q…`) and the
+        service shows mainnet.
 
     Examples
     --------
@@ -128,16 +134,18 @@ def fetch_transactions(
     True
     """
     check_executor(executor)
-    wanted = resolve_accounts(accounts)
+    listed = [accounts] if isinstance(accounts, str) else list(accounts)
+    wanted = resolve_accounts(listed)
     period = Period.parse(since, until)
     with resolve_client(client) as (online, service):
         target = resolve_folder(store, service)
         if online is None:
             if target is None:
                 raise MissingError("offline, and without a store", missing=tuple(wanted))
-            return read_transactions(target.path, wanted, since=since, until=until)
+            return read_transactions(target.path, listed, since=since, until=until)
         network = Network(online, target)
         network.claim()
+        network.check_addresses(listed)
         if target is not None:
             target.verify_histories(wanted)
         fetched: list[Tables] = []
@@ -169,6 +177,7 @@ def fetch_transactions(
         except TonframesError as error:
             error.partial = result(f"part of the period {period}", "spans")
             raise
+        warn_of_unknown(unknown, wanted, f"{service} knows no transactions")
         if until is None:
             return result(str(period), "account", unknown)
         label = period.held_until(until)
@@ -353,7 +362,7 @@ def _period_of(step: Step) -> Period | None:
 def _least_since(service: Service, period: Period) -> str:
     """Return the least `since` of which a service surely has all transactions, as it is written."""
     if period.unit == "lt" and period != Period():
-        return str(service.first_lt)
+        return repr(f"lt:{service.first_lt}")
     return repr(_moment(service.first_utime + LAG))
 
 
