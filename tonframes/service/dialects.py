@@ -243,7 +243,7 @@ class Service(Operations):
         rows = self.held.transactions(seqno)
         if rows is None:
             raise not_found(f"masterchain block {seqno} not found")
-        chosen = page.of(rows, lambda row: row.lt, "desc")
+        chosen = page.of(rows, lambda row: row.lt, "descending")
         return self._transactions(chosen, query)
 
     def masterchain_block_shard_state(self, query: Query) -> Answer:

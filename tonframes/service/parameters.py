@@ -24,7 +24,7 @@ MOST_ROWS, ROWS, MOST_ADDRESSES = 1000, 100, 1024
 TRUE, FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
 INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 
-_SIGNS = {None: 0, "asc": 1, "a": 1, "desc": -1, "d": -1}
+_WAYS = {"asc": "ascending", "a": "ascending", "desc": "descending", "d": "descending"}
 
 
 class Refusal(Exception):  # noqa: N818 - not an error: it becomes an answer
@@ -179,14 +179,17 @@ class Page:
         if self.limit > MOST_ROWS:
             text = f"limit is not allowed: {self.limit} > {MOST_ROWS}"
             raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, text)
-        if self.sort not in _SIGNS:
+        if self.sort is not None and self.sort not in _WAYS:
             raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "wrong value for sort parameter")
+
+    def way(self, default: str | None = None) -> str | None:
+        """Return "ascending" or "descending", as asked for."""
+        return default if self.sort is None else _WAYS[self.sort]
 
     def of(
         self, rows: Sequence[T], key: Callable[[T], Any], default: str | None = None
     ) -> Sequence[T]:
         """Return the rows of the page, sorted as asked; rows with the same key stay in order."""
-        sign = _SIGNS[self.sort or default]
-        if sign:
-            rows = sorted(rows, key=key, reverse=sign < 0)
+        if way := self.way(default):
+            rows = sorted(rows, key=key, reverse=way == "descending")
         return rows[self.offset : self.offset + self.limit]

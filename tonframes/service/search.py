@@ -91,8 +91,9 @@ _BLOCKS = {
 def search_transactions(held: HeldRows, query: Query) -> Sequence[Transaction]:
     """Return a page of transactions, by default the newest first.
 
-    Those of one logical time are in the order of their accounts, up; but if that is what is asked
-    for, as `sort` says. Those with hashes that are asked for are in the order of the hashes.
+    Transactions of one logical time are in the order of their accounts. That order is ascending,
+    but if one logical time is asked for, as `sort` says. If hashes are asked for, transactions are
+    in the order of the hashes.
     """
     page = Page.read(query)
     asked = _read(_TRANSACTIONS, query)
@@ -107,18 +108,18 @@ def search_transactions(held: HeldRows, query: Query) -> Sequence[Transaction]:
             raise not_found(f"masterchain block {value} not found")
     columns = _columns(_TRANSACTIONS | _SEVERAL)
     parts = (held.keys("transactions", run, columns) for run in held.runs())
-    rows = _search([*parts, held.history_keys(columns)], asked).sort_by("account")
+    rows = _search([*parts, held.history_keys(columns)], asked)
+    way = page.way("descending")
     if "lt" in query:
-        order_by = ["account"]
+        order_by = [("account", way)]
     elif "hash" in query:
-        order_by = ["hash"]
+        order_by = [("hash", way)]
     elif {"start_utime", "end_utime"} & query.keys() and "mc_seqno" not in query:
-        order_by = ["now", "lt"]
+        order_by = [("now", way), ("lt", way), ("account", "ascending")]
     else:
-        order_by = ["lt"]
-    keys = list(zip(*(rows[name].to_pylist() for name in order_by), strict=True))
-    order = page.of(range(len(rows)), keys.__getitem__, "desc")
-    chosen = rows.take(pa.array(order, pa.int64()))
+        order_by = [("lt", way), ("account", "ascending")]
+    order = pc.sort_indices(rows, sort_keys=order_by)
+    chosen = rows.take(order.slice(page.offset, page.limit))
     seqnos, accounts, lts = (
         chosen[name].to_pylist() for name in ("mc_block_seqno", "account", "lt")
     )
@@ -139,9 +140,9 @@ def search_blocks(held: HeldRows, query: Query) -> Sequence[Block]:
     columns = _columns(_BLOCKS)
     none = schema.BLOCKS.schema.empty_table().select(columns)
     rows = _search([none, *(held.keys("blocks", run, columns) for run in held.runs())], asked)
-    times = rows["gen_utime"].to_pylist()
-    order = page.of(range(len(rows)), times.__getitem__)
-    chosen = rows.take(pa.array(order, pa.int64()))
+    if way := page.way():
+        rows = rows.take(pc.sort_indices(rows, sort_keys=[("gen_utime", way)]))
+    chosen = rows.slice(page.offset, page.limit)
     found = {
         (block.workchain, block.shard, block.seqno): block
         for seqno in dict.fromkeys(chosen["mc_block_seqno"].to_pylist())
