@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import base64
 import contextlib
 import copy
 import hashlib
@@ -18,6 +19,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
@@ -733,6 +735,103 @@ def test_deployed_account_states(deployed, states):
     assert "error" not in get(deployed, "accountStates", address=plus)[1]
 
 
+def test_an_account_that_is_not_found_is_not_in_the_address_book(tmp_path):
+    chain = Chain(seed=3, first_seqno=50, transactions_per_block=8)
+    make_blocks(tmp_path, chain, range(50, 51))
+    states = chain.account_states()
+    known, unknown = (states["accounts"][i]["address"] for i in (0, 1))
+    states["accounts"] = [row for row in states["accounts"] if row["address"] != unknown]
+    make_accounts(tmp_path, states, moment=datetime(2026, 1, 1, tzinfo=UTC), unknown=[unknown])
+    for dialect in ("specification", "service"):
+        with serve(tmp_path, dialect=dialect) as url:
+            answer = get(url, "accountStates", address=[known, unknown])[1]
+            assert [row["address"] for row in answer["accounts"]] == [known]
+            assert set(answer["address_book"]) == {known}
+
+
+def test_metadata_of_a_jetton_wallet_comes_with_its_master_s(specified, deployed, states):
+    wallets = {
+        address: entry["token_info"][0]["extra"]["jetton"]
+        for address, entry in states["metadata"].items()
+        if entry["token_info"][0]["type"] == "jetton_wallets"
+    }
+    assert wallets
+    for url in (specified, deployed):
+        for wallet, master in wallets.items():
+            answer = get(url, "accountStates", address=wallet)[1]
+            assert [row["address"] for row in answer["accounts"]] == [wallet]
+            assert answer["metadata"] == {n: states["metadata"][n] for n in (wallet, master)}
+            assert set(answer["address_book"]) == {wallet}
+            answer = get(url, "accountStates", address=wallet, x_no_metadata="true")[1]
+            assert answer["metadata"] == {}
+
+
+@pytest.mark.parametrize(
+    "entry",
+    ["null", "{}", '{"token_info": null}', '{"token_info": [null, 7]}']
+    + [
+        f'{{"token_info": [{{"type": "jetton_wallets", "extra": {extra}}}]}}'
+        for extra in ("null", "[]", "{}", '{"jetton": 7}', '{"jetton": null}', '{"jetton": "x"}')
+    ],
+)
+def test_metadata_of_any_form_is_served(tmp_path, entry):
+    chain = Chain(seed=3, first_seqno=50, transactions_per_block=8)
+    make_blocks(tmp_path, chain, range(50, 51))
+    states = chain.account_states()
+    address = states["accounts"][0]["address"]
+    states["metadata"] = {address: json.loads(entry)}
+    make_accounts(tmp_path, states, moment=datetime(2026, 1, 1, tzinfo=UTC))
+    with serve(tmp_path) as url:
+        answer = get(url, "accountStates", address=address)[1]
+    assert answer["metadata"] == {address: json.loads(entry)}
+
+
+def test_account_states_by_hash_of_code(deployed, states):
+    by_code = {}
+    for row in states["accounts"]:
+        by_code.setdefault(row.get("code_hash"), []).append(row["address"])
+    first, second = sorted(by_code.keys() - {None}, key=lambda code: len(by_code[code]))[:2]
+    everybody = [row["address"] for row in states["accounts"]]
+
+    def found(**asked):
+        status, answer = get(deployed, "accountStates", **{"address": everybody} | asked)
+        assert status == 200
+        addresses = {row["address"] for row in answer["accounts"]}
+        assert set(answer["address_book"]) == addresses
+        return addresses
+
+    in_hex = base64.b64decode(first).hex()
+    for spelt in (first, in_hex, "0x" + in_hex, first.replace("+", "-").replace("/", "_")):
+        assert found(code_hash=spelt) == set(by_code[first])
+    both = {*by_code[first], *by_code[second]}
+    assert found(code_hash=[first, second]) == found(code_hash=f"{first},{second}") == both
+    assert found(code_hash="") == set(everybody)
+    assert found(code_hash=["", second]) == set(by_code[second])
+    assert found(address="", code_hash=first) == set(by_code[first])
+    assert found(address=by_code[second], code_hash=first) == set()
+    asked = {"address": everybody[0], "code_hash": [first, "x"]}
+    assert error(deployed, "accountStates", **asked) == (
+        422,
+        'failed to decode: schema: error converting value for index 1 of "code_hash"',
+    )
+    assert error(deployed, "accountStates", code_hash=first)[0] == 422
+
+
+def test_deployed_services_read_workchains_as_go_does(deployed, specified, states):
+    [basic] = [row["address"] for row in states["accounts"] if row["address"][:2] == "0:"][:1]
+    [master] = [row["address"] for row in states["accounts"] if row["address"][:3] == "-1:"][:1]
+    spelt = {f"{workchain}:{basic[2:]}": basic for workchain in ("+0", "-0", "00", " 0")}
+    spelt |= {f"-01:{master[3:]}": master, f" {to_friendly(basic)} ": basic}
+    for address, raw in spelt.items():
+        answer = get(deployed, "accountStates", address=address)[1]
+        assert [row["address"] for row in answer["accounts"]] == [raw]
+        assert error(specified, "accountStates", address=address)[0] == 422
+    assert fetch(deployed, f"/api/v3/accountStates?address=+{basic}")[0] == 200
+    assert fetch(deployed, f"/api/v3/transactions?account=%2B{basic}")[0] == 200
+    for workchain in ("128", "-129", "", "+", "0x0", "1_0", "\u0661"):
+        assert error(deployed, "accountStates", address=f"{workchain}:{basic[2:]}")[0] == 422
+
+
 def test_deployed_errors_about_accounts(deployed, states):
     good = states["accounts"][0]["address"]
     assert error(deployed, "accountStates") == (422, "address of account is required")
@@ -1081,7 +1180,8 @@ def drip(connections):
             connection.sendall(b"x")
 
 
-def test_connections_that_drip_a_byte_do_not_keep_a_new_client_out(path, capfd):
+def test_connections_that_drip_a_byte_do_not_keep_a_new_client_out(path, capfd, monkeypatch):
+    monkeypatch.setattr(shell, "TIMEOUT", 2)
     with serve(path) as url, contextlib.ExitStack() as stack:
         connections = [stack.enter_context(raw_socket(url)) for _ in range(300)]
         for connection in connections:
@@ -1094,7 +1194,11 @@ def test_connections_that_drip_a_byte_do_not_keep_a_new_client_out(path, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_connections_that_read_slowly_do_not_keep_a_new_client_out(path, bodies, capfd):
+def test_connections_that_read_slowly_do_not_keep_a_new_client_out(
+    path, bodies, capfd, monkeypatch
+):
+    monkeypatch.setattr(shell, "STALL", 1)
+    monkeypatch.setattr(shell, "TIMEOUT", 2)
     seqno = max(bodies, key=lambda n: len(bodies[n]["transactions"]))
     request = (
         f"GET /api/v3/masterchainBlockShards?seqno={seqno} HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -1109,6 +1213,89 @@ def test_connections_that_read_slowly_do_not_keep_a_new_client_out(path, bodies,
         assert alive(url)
         assert time.monotonic() - start < IN_TIME
     assert capfd.readouterr() == ("", "")
+
+
+def ask_for(raw, target):
+    raw.sendall(f"GET /api/v3/{target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+
+
+def resident(process):
+    """Return the memory of a process that is in use, in MiB."""
+    [line] = [
+        line
+        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines()
+        if line.startswith("VmRSS:")
+    ]
+    return int(line.split()[1]) / 2**10
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads memory from /proc")
+def test_clients_that_do_not_read_take_little_memory_and_others_are_served():
+    """60 of them ask for 3.8 MB each, of a service that may hold 16 MB for all clients."""
+    program = f"""
+from tonframes.service import serve_forever, server
+server.MOST_BYTES, server.STALL = 2**24, 0.3
+serve_forever({str(tf.sample())!r})
+"""
+    target = "transactions?limit=1000"
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", program],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process,
+        contextlib.ExitStack() as stack,
+    ):
+        stack.callback(process.kill)
+        url = process.stdout.readline().strip()
+        size = len(fetch(url, f"/api/v3/{target}")[1])
+        at_first = resident(process)
+        unread = []
+        for _ in range(60):
+            raw = stack.enter_context(socket.socket())
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.settimeout(IN_TIME)
+            raw.connect(("127.0.0.1", urlsplit(url).port))
+            ask_for(raw, target)
+            unread.append(raw)
+        most = 0.0
+
+        def look():
+            nonlocal most
+            most = max(most, resident(process))
+
+        with in_background(look), ThreadPoolExecutor(20) as pool:
+            start = time.monotonic()
+            answers = list(pool.map(lambda _: fetch(url, f"/api/v3/{target}"), range(20)))
+            took = time.monotonic() - start
+        assert [(status, len(content)) for status, content, _ in answers] == [(200, size)] * 20
+        assert took < IN_TIME
+        assert most < at_first + 100
+        for raw in unread:
+            received = 0
+            with contextlib.suppress(ConnectionError):
+                while chunk := raw.recv(2**20):
+                    received += len(chunk)
+            assert received < size
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=IN_TIME) == ("", "")
+
+
+def test_a_client_that_reads_slowly_gets_all(monkeypatch):
+    monkeypatch.setattr(shell, "STALL", 0.5)
+    with serve(tf.sample()) as url, connect(url) as connection:
+        connection.sock = socket.socket()
+        connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2**16)
+        connection.sock.connect((connection.host, connection.port))
+        connection.request("GET", "/api/v3/transactions?limit=1000")
+        start, content = time.monotonic(), b""
+        answer = connection.getresponse()
+        while part := answer.read(2**16):
+            content += part
+            time.sleep(0.02)
+        assert time.monotonic() - start > 2 * shell.STALL
+        assert len(json.loads(content)["transactions"]) == 1000
 
 
 def test_the_head_of_a_request_must_come_in_time_however_it_drips(path, monkeypatch):
@@ -1340,6 +1527,100 @@ def test_transactions_by_conditions(world, deployed):
         assert {t["hash"] for t in found} == {t["hash"] for t in every if holds(t)}, text
 
 
+def test_transactions_by_several_hashes(world, deployed):
+    every = of_world(world, "transactions")
+    one, two = every[200]["hash"], every[7]["hash"]
+    newest_first = sorted((one, two), reverse=True)
+
+    def found(text):
+        status, body, _ = fetch(deployed, f"/api/v3/transactions?{text}")
+        assert status == 200
+        return hashes(json.loads(body))
+
+    a, b = (quote(text, safe="") for text in (one, two))
+    in_hex = base64.b64decode(two).hex()
+    for text in (
+        f"hash={a}&hash={b}",
+        f"hash={b}&hash={a}&hash=",
+        f"hash={a},{b}",
+        f"hash={a},0x{in_hex}",
+        f"hash[]={a}&hash[]={in_hex}",
+        f"Hash=,{a},&HASH={b}",
+    ):
+        assert found(text) == newest_first
+        assert found(f"{text}&sort=asc") == newest_first[::-1]
+    assert found(f"hash={b}") == [two]
+    assert found(f"hash={a}&hash={b}&lt={every[7]['lt']}") == [two]
+    for text, index in ((f"hash={a}&hash=x", 1), (f"hash={a},x", 0), (f"hash=&hash={a}0", 1)):
+        status, body, _ = fetch(deployed, f"/api/v3/transactions?{text}")
+        expected = f'failed to decode: schema: error converting value for index {index} of "hash"'
+        assert (status, json.loads(body)) == (422, {"error": expected})
+
+
+def test_an_empty_hash_is_no_condition(world, deployed):
+    """Source: ton-indexer, filterByArray; but the order is that of the hashes."""
+    every = sorted((t["hash"] for t in of_world(world, "transactions")), reverse=True)
+    assert hashes(get(deployed, "transactions", hash="", limit=1000)[1]) == every[:1000]
+    one = world[1][240]["transactions"][0]
+    assert hashes(get(deployed, "transactions", hash="", lt=one["lt"], limit=1000)[1]) == hashes(
+        get(deployed, "transactions", lt=one["lt"], limit=1000)[1]
+    )
+    # Of a block it is one value, which cannot be converted.
+    assert error(deployed, "blocks", root_hash="")[0] == 422
+
+
+def test_an_empty_account_is_nobody_s(deployed, bodies):
+    assert hashes(get(deployed, "transactions", account="")[1]) == []
+    account = bodies[240]["transactions"][0]["account"]
+    several = get(deployed, "transactions", account=["", account])
+    assert several == get(deployed, "transactions", account=account)
+
+
+def test_transactions_of_one_logical_time_come_in_the_order_of_accounts(world, deployed):
+    every = of_world(world, "transactions")
+    [(lt, count)] = Counter(int(t["lt"]) for t in every).most_common(1)
+    assert count > 1
+    by_account = sorted((t["account"], t["hash"]) for t in every if int(t["lt"]) == lt)
+    expected = [found for _, found in by_account]
+
+    def found(**asked):
+        return hashes(get(deployed, "transactions", limit=1000, **asked)[1])
+
+    assert found(lt=lt) == found(lt=lt, sort="desc") == expected[::-1]
+    assert found(lt=lt, sort="asc") == expected
+    assert found(lt=lt, start_utime=0) == expected[::-1]
+    assert found(lt=lt, offset=1) == expected[-2::-1]
+    # Without `lt`, and of one masterchain block, the accounts of one logical time ascend.
+    assert found(start_lt=lt, end_lt=lt) == found(start_lt=lt, end_lt=lt, sort="asc") == expected
+    rows = world[1][240]["transactions"]
+    newest_first = sorted(rows, key=lambda t: (-int(t["lt"]), t["account"]))
+    assert found(mc_seqno=240, start_utime=0) == [t["hash"] for t in newest_first]
+
+
+def test_shards_are_read_as_go_does(world, deployed):
+    blocks = of_world(world, "blocks")
+    [shard] = {b["shard"] for b in blocks if b["shard"].startswith("C")} or {None}
+    assert shard
+    expected = {b["root_hash"] for b in blocks if b["shard"] == shard}
+    number = int(shard, 16) - 2**64
+    for text in (shard, shard.lower(), f"0x{shard}", f"000{shard}", str(number), f"0x{number}"):
+        for operation in ("blocks", "transactions"):
+            assert get(deployed, operation, shard=text)[0] == 200
+        found = get(deployed, "blocks", shard=text, limit=1000)[1]["blocks"]
+        assert {b["root_hash"] for b in found} == expected
+    assert get(deployed, "blocks", shard="0")[1] == {"blocks": []}
+    for text in (
+        "",
+        "0x",
+        f"0X{shard}",
+        f"{shard}0",
+        "x",
+        "-0x8000000000000000",
+        str(-(2**63) - 1),
+    ):
+        assert error(deployed, "blocks", shard=text)[0] == 422
+
+
 def test_blocks_of_a_window_of_time(world, deployed):
     every = of_world(world, "blocks")
     times = sorted(int(block["gen_utime"]) for block in every)
@@ -1365,7 +1646,7 @@ def test_blocks_of_a_window_of_time(world, deployed):
         ("transactions?start_lt=-1", 422, 'failed to decode: schema: error converting value for "'),
         ("transactions?start_lt=word", 422, "failed to decode"),
         ("blocks?start_utime=x", 422, "failed to decode"),
-        ("transactions?hash=abc", 422, 'error converting value for "hash"'),
+        ("transactions?hash=abc", 422, 'error converting value for index 0 of "hash"'),
         (f"transactions?account={NOBODY}&account=x", 422, 'value for index 1 of "account"'),
         ("transactions?limit=1001", 500, "limit is not allowed: 1001 > 1000"),
         ("blocks?sort=up", 500, "wrong value for sort"),

@@ -6,6 +6,8 @@ from abc import ABC, abstractmethod
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from tonframes.service.parameters import (
     FALSE,
     INTEGER,
@@ -19,8 +21,10 @@ from tonframes.service.parameters import (
     int32,
     not_found,
     raw_address,
-    raw_addresses,
+    read_address,
+    read_hash,
     read_seqno,
+    several,
     unconverted,
     unprocessable,
     whole_number,
@@ -96,19 +100,49 @@ class Operations(ABC):
         }
 
     def _accounts(
-        self, addresses: Iterable[str] | None, query: Query, *, include_boc: bool, limit: int
+        self,
+        addresses: Iterable[str] | None,
+        query: Query,
+        *,
+        include_boc: bool,
+        limit: int,
+        code_hashes: Sequence[str] = (),
     ) -> Answer:
-        accounts = self.held.accounts(addresses, include_boc=include_boc, limit=limit)
+        accounts = self.held.accounts(addresses, code_hashes, include_boc=include_boc, limit=limit)
+        metadata = self._entries("metadata", accounts, query)
+        masters = [jetton for entry in metadata.values() for jetton in _jettons(entry)]
         return {
             "accounts": list(accounts.values()),
-            "address_book": self._entries("address_book", addresses or accounts, query),
-            "metadata": self._entries("metadata", accounts, query),
+            "address_book": self._entries("address_book", accounts, query),
+            "metadata": metadata | self._entries("metadata", masters, query),
         }
 
     def _entries(self, name: str, addresses: Iterable[str | None], query: Query) -> Answer:
         if set(query.get(f"x_no_{name}", ())) & set(TRUE):
             return {}
         return dict(self.held.entries(name, addresses))
+
+
+class _Extra(msgspec.Struct):
+    jetton: str | None = None
+
+
+class _Token(msgspec.Struct):
+    type: str = ""
+    extra: _Extra = msgspec.field(default_factory=_Extra)
+
+
+class _Entry(msgspec.Struct):
+    token_info: list[_Token]
+
+
+def _jettons(entry: msgspec.Raw) -> list[str | None]:
+    """Return the masters that the metadata of a jetton wallet names."""
+    try:
+        tokens = msgspec.json.decode(entry, type=_Entry).token_info
+    except msgspec.ValidationError:
+        return []
+    return [token.extra.jetton for token in tokens if token.type == "jetton_wallets"]
 
 
 class Specification(Operations):
@@ -129,7 +163,9 @@ class Specification(Operations):
         flags = query.get("include_boc", ["true"])
         if len(flags) != 1 or flags[0] not in TRUE + FALSE:
             raise unprocessable("include_boc must be true or false")
-        addresses = [raw_address(text, index) for index, text in enumerate(texts)]
+        addresses = [
+            raw_address(text, f'index {index} of "address"') for index, text in enumerate(texts)
+        ]
         include_boc = flags[0] in TRUE
         return self._accounts(addresses, query, include_boc=include_boc, limit=MOST_ADDRESSES)
 
@@ -170,15 +206,22 @@ class Service(Operations):
         return operation(bare(query))
 
     def account_states(self, query: Query) -> Answer:
-        """Return at most 1000 accounts; if the address is empty, any accounts."""
+        """Return at most 1000 accounts; if the address is empty, any accounts.
+
+        Metadata of jetton wallets comes with that of their masters.
+        """
         if "address" not in query:
             raise unprocessable("address of account is required")
         flag = query.get("include_boc", ["true"])[-1]
         if flag not in (*TRUE, *FALSE, "on", ""):
             raise unconverted('"include_boc"')
-        addresses = raw_addresses(query, "address")
-        include_boc = flag in (*TRUE, "on")
-        return self._accounts(addresses or None, query, include_boc=include_boc, limit=MOST_ROWS)
+        return self._accounts(
+            several(query, "address", read_address) or None,
+            query,
+            include_boc=flag in (*TRUE, "on"),
+            limit=MOST_ROWS,
+            code_hashes=several(query, "code_hash", read_hash),
+        )
 
     def masterchain_block_shards(self, query: Query) -> Answer:
         """Return a page of blocks; refuse an empty page with status 404."""
@@ -186,7 +229,7 @@ class Service(Operations):
         page.check()
         blocks = page.of(
             self.held.blocks(int32(read_seqno(query))),
-            lambda block, sign: sign * (block.gen_utime or 0),
+            lambda block: block.gen_utime or 0,
         )
         if not blocks:
             raise not_found("blocks not found")
@@ -200,7 +243,7 @@ class Service(Operations):
         rows = self.held.transactions(seqno)
         if rows is None:
             raise not_found(f"masterchain block {seqno} not found")
-        chosen = page.of(rows, lambda row, sign: (sign * row.lt, row.account), "desc")
+        chosen = page.of(rows, lambda row: row.lt, "descending")
         return self._transactions(chosen, query)
 
     def masterchain_block_shard_state(self, query: Query) -> Answer:

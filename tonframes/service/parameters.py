@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode, urlsafe_b64decode
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,7 +24,7 @@ MOST_ROWS, ROWS, MOST_ADDRESSES = 1000, 100, 1024
 TRUE, FALSE = ("1", "t", "T", "true", "TRUE", "True"), ("0", "f", "F", "false", "FALSE", "False")
 INTEGER = re.compile(r"[+-]?[0-9]{1,1000}")
 
-_SIGNS = {None: 0, "asc": 1, "a": 1, "desc": -1, "d": -1}
+_WAYS = {"asc": "ascending", "a": "ascending", "desc": "descending", "d": "descending"}
 
 
 class Refusal(Exception):  # noqa: N818 - not an error: it becomes an answer
@@ -53,12 +54,12 @@ def not_found(text: str) -> Refusal:
     return Refusal(HTTPStatus.NOT_FOUND, text)
 
 
-def raw_address(text: str, index: int, name: str = "address") -> str:
-    """Return an address in raw form, or refuse it by its position."""
+def raw_address(text: str, what: str) -> str:
+    """Return an address in raw form, or refuse it."""
     try:
         return to_raw(text)
     except ValueError:
-        raise unconverted(f'index {index} of "{name}"') from None
+        raise unconverted(what) from None
 
 
 # ── parameters as specified ──────────────────────────────────────────────────────────────────────
@@ -95,14 +96,46 @@ def bare(query: Query) -> Query:
     return found
 
 
-def raw_addresses(query: Query, name: str) -> list[str]:
-    """Return the addresses of a parameter, also those separated by commas; drop empty ones."""
+def several(query: Query, name: str, read: Callable[[str, str], T]) -> list[T]:
+    """Return the values of a parameter, also those separated by commas; drop empty ones.
+
+    Source: fiber, internal/schema/decoder.go (decode, for a slice).
+    """
     return [
-        raw_address(part, index, name)
+        read(part, f'index {index} of "{name}"')
         for index, text in enumerate(query.get(name, ()))
         for part in text.split(",")
         if part
     ]
+
+
+def read_address(text: str, what: str) -> str:
+    """Read an address in any form. Its workchain may have a sign and zeros before it."""
+    workchain, colon, account = text.strip().partition(":")
+    if colon and INTEGER.fullmatch(workchain):
+        workchain = str(int(workchain))
+    return raw_address(workchain + colon + account, what)
+
+
+def read_hash(text: str, what: str) -> str:
+    """Read a hash in hex, or in base64 of either alphabet."""
+    if re.fullmatch(r"(0x)?[0-9a-fA-F]{64}", text):
+        return b64encode(bytes.fromhex(text[-64:])).decode()
+    if not re.fullmatch(r"[0-9A-Za-z+/_-]{43}=", text):
+        raise unconverted(what)
+    return b64encode(urlsafe_b64decode(text.replace("+", "-").replace("/", "_"))).decode()
+
+
+def read_shard(text: str, what: str) -> int:
+    """Read a shard in hex, or else in decimal; it may be any 64 bits."""
+    digits = text.removeprefix("0x")
+    if re.fullmatch(r"[0-9a-fA-F]{1,1000}", digits) and int(digits, 16) < 2**64:
+        number = int(digits, 16)
+    elif INTEGER.fullmatch(digits) and -(2**63) <= int(digits) < 2**63:
+        number = int(digits)
+    else:
+        raise unconverted(what)
+    return (number + 2**63) % 2**64 - 2**63
 
 
 def read_seqno(query: Query) -> int:
@@ -146,14 +179,17 @@ class Page:
         if self.limit > MOST_ROWS:
             text = f"limit is not allowed: {self.limit} > {MOST_ROWS}"
             raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, text)
-        if self.sort not in _SIGNS:
+        if self.sort is not None and self.sort not in _WAYS:
             raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, "wrong value for sort parameter")
 
+    def way(self, default: str | None = None) -> str | None:
+        """Return "ascending" or "descending", as asked for."""
+        return default if self.sort is None else _WAYS[self.sort]
+
     def of(
-        self, rows: Sequence[T], key: Callable[[T, int], Any], default: str | None = None
+        self, rows: Sequence[T], key: Callable[[T], Any], default: str | None = None
     ) -> Sequence[T]:
-        """Return the rows of the page, sorted by `key(row, sign)`; the sign is -1 for "desc"."""
-        sign = _SIGNS[self.sort or default]
-        if sign:
-            rows = sorted(rows, key=lambda row: key(row, sign))
+        """Return the rows of the page, sorted as asked; rows with the same key stay in order."""
+        if way := self.way(default):
+            rows = sorted(rows, key=key, reverse=way == "descending")
         return rows[self.offset : self.offset + self.limit]

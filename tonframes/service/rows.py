@@ -164,12 +164,24 @@ class HeldRows:
             return [row for _, row in self._encode(rows, messages)]
 
     def accounts(
-        self, addresses: Iterable[str] | None, *, include_boc: bool, limit: int | None = None
+        self,
+        addresses: Iterable[str] | None,
+        code_hashes: Sequence[str] = (),
+        *,
+        include_boc: bool,
+        limit: int | None = None,
     ) -> dict[str, msgspec.Raw]:
-        """Return the accounts that are held, of these addresses (None is all), by address."""
+        """Return the accounts that are held, of these addresses (None is all), by address.
+
+        If hashes of code are given, only the accounts with such code.
+        """
         with self._turn:
             rows, position = self._accounts(self._store.changed("accounts"))
         held = (address for address in addresses or position if address in position)
+        if code_hashes:
+            wanted = pa.array(code_hashes, pa.string())
+            coded = pc.is_in(rows["code_hash"], value_set=wanted).to_pylist()
+            held = (address for address in held if coded[position[address]])
         chosen = list(islice(dict.fromkeys(held), limit))
         indices = pa.array([position[address] for address in chosen], pa.int64())
         columns = {

@@ -1,13 +1,12 @@
 """Search transactions and blocks by conditions, as deployed services do.
 
 Source: ton-indexer, crud_transactions.go (buildTransactionsQuery) and crud_blocks.go
-(buildBlocksQuery). All bounds are inclusive; all conditions hold together.
+(buildBlocksQuery). All bounds are inclusive; all conditions hold together. Of accounts and hashes
+there may be several.
 """
 
 from __future__ import annotations
 
-import re
-from base64 import b64encode
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -20,11 +19,13 @@ from tonframes.service.parameters import (
     Page,
     Query,
     not_found,
-    raw_addresses,
+    read_address,
+    read_hash,
+    read_shard,
+    several,
     unconverted,
 )
 from tonframes.wire import schema
-from tonframes.wire.kinds import SHARD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -42,29 +43,17 @@ class _Condition:
 
 
 def _bounded(least: int, most: int) -> Callable[[str, str], int]:
-    def read(name: str, text: str) -> int:
+    def read(text: str, what: str) -> int:
         number = text or "0"
         if not INTEGER.fullmatch(number) or not least <= int(number) <= most:
-            raise unconverted(f'"{name}"')
+            raise unconverted(what)
         return int(number)
 
     return read
 
 
-def _shard(name: str, text: str) -> int:
-    try:
-        return int(SHARD.decode([text])[0].as_py())
-    except (ValueError, OverflowError, pa.ArrowInvalid):
-        raise unconverted(f'"{name}"') from None
-
-
-def _hash(name: str, text: str) -> str:
-    """Read a hash in hex, or in base64 of either alphabet; no text is the hash of nothing."""
-    if re.fullmatch(r"(0x)?[0-9a-fA-F]{64}", text):
-        return b64encode(bytes.fromhex(text[-64:])).decode()
-    if text and not re.fullmatch(r"[0-9A-Za-z+/_-]{43}=", text):
-        raise unconverted(f'"{name}"')
-    return text.replace("-", "+").replace("_", "/")
+def _among(column: Any, values: Sequence[str]) -> Any:
+    return pc.is_in(column, value_set=pa.array(values, pa.string()))
 
 
 _INT32, _UINT32 = _bounded(-(2**31), 2**31 - 1), _bounded(0, 2**32 - 1)
@@ -72,22 +61,25 @@ _UINT64 = _bounded(0, 2**63 - 1)
 
 _TRANSACTIONS = {
     "workchain": _Condition("block_workchain", pc.equal, _INT32),
-    "shard": _Condition("block_shard", pc.equal, _shard),
+    "shard": _Condition("block_shard", pc.equal, read_shard),
     "seqno": _Condition("block_seqno", pc.equal, _INT32),
     "mc_seqno": _Condition("mc_block_seqno", pc.equal, _INT32),
-    "hash": _Condition("hash", pc.equal, _hash),
     "lt": _Condition("lt", pc.equal, _UINT64),
     "start_utime": _Condition("now", pc.greater_equal, _UINT32),
     "end_utime": _Condition("now", pc.less_equal, _UINT32),
     "start_lt": _Condition("lt", pc.greater_equal, _UINT64),
     "end_lt": _Condition("lt", pc.less_equal, _UINT64),
 }
+_SEVERAL = {
+    "account": _Condition("account", _among, read_address),
+    "hash": _Condition("hash", _among, read_hash),
+}
 _BLOCKS = {
     "workchain": _Condition("workchain", pc.equal, _INT32),
-    "shard": _Condition("shard", pc.equal, _shard),
+    "shard": _Condition("shard", pc.equal, read_shard),
     "seqno": _Condition("seqno", pc.equal, _INT32),
-    "root_hash": _Condition("root_hash", pc.equal, _hash),
-    "file_hash": _Condition("file_hash", pc.equal, _hash),
+    "root_hash": _Condition("root_hash", pc.equal, read_hash),
+    "file_hash": _Condition("file_hash", pc.equal, read_hash),
     "mc_seqno": _Condition("mc_block_seqno", pc.equal, _INT32),
     "start_utime": _Condition("gen_utime", pc.greater_equal, _UINT32),
     "end_utime": _Condition("gen_utime", pc.less_equal, _UINT32),
@@ -97,27 +89,37 @@ _BLOCKS = {
 
 
 def search_transactions(held: HeldRows, query: Query) -> Sequence[Transaction]:
-    """Return a page of transactions, by default the newest first."""
+    """Return a page of transactions, by default the newest first.
+
+    Transactions of one logical time are in the order of their accounts. That order is ascending,
+    but if one logical time is asked for, as `sort` says. If hashes are asked for, transactions are
+    in the order of the hashes.
+    """
     page = Page.read(query)
-    accounts = sorted(set(raw_addresses(query, "account")))
     asked = _read(_TRANSACTIONS, query)
+    for name, condition in _SEVERAL.items():
+        values = several(query, name, condition.read)
+        # An empty hash is no condition, but an empty account is that of no transaction.
+        if values or (name == "account" and query.get(name) == [""]):
+            asked.append((condition, values))
     page.check()
     for condition, value in asked:
         if condition.column == "mc_block_seqno" and held.run(value) is None:
             raise not_found(f"masterchain block {value} not found")
-    columns = (*_columns(_TRANSACTIONS), "account")
+    columns = _columns(_TRANSACTIONS | _SEVERAL)
     parts = (held.keys("transactions", run, columns) for run in held.runs())
     rows = _search([*parts, held.history_keys(columns)], asked)
-    if accounts:
-        rows = rows.filter(pc.is_in(rows["account"], value_set=pa.array(accounts)))
-    by_time = {"start_utime", "end_utime"} & query.keys()
-    # Of one account the rows come in the same order, as its address is the same in all of them.
-    order_by = ["now", "lt", "account"] if by_time else ["lt", "account"]
-    keys = list(zip(*(rows[name].to_pylist() for name in order_by), strict=True))
-    order = page.of(
-        range(len(rows)), lambda i, sign: (*(sign * n for n in keys[i][:-1]), keys[i][-1]), "desc"
-    )
-    chosen = rows.take(pa.array(order, pa.int64()))
+    way = page.way("descending")
+    if "lt" in query:
+        order_by = [("account", way)]
+    elif "hash" in query:
+        order_by = [("hash", way)]
+    elif {"start_utime", "end_utime"} & query.keys() and "mc_seqno" not in query:
+        order_by = [("now", way), ("lt", way), ("account", "ascending")]
+    else:
+        order_by = [("lt", way), ("account", "ascending")]
+    order = pc.sort_indices(rows, sort_keys=order_by)
+    chosen = rows.take(order.slice(page.offset, page.limit))
     seqnos, accounts, lts = (
         chosen[name].to_pylist() for name in ("mc_block_seqno", "account", "lt")
     )
@@ -138,9 +140,9 @@ def search_blocks(held: HeldRows, query: Query) -> Sequence[Block]:
     columns = _columns(_BLOCKS)
     none = schema.BLOCKS.schema.empty_table().select(columns)
     rows = _search([none, *(held.keys("blocks", run, columns) for run in held.runs())], asked)
-    times = rows["gen_utime"].to_pylist()
-    order = page.of(range(len(rows)), lambda i, sign: sign * times[i])
-    chosen = rows.take(pa.array(order, pa.int64()))
+    if way := page.way():
+        rows = rows.take(pc.sort_indices(rows, sort_keys=[("gen_utime", way)]))
+    chosen = rows.slice(page.offset, page.limit)
     found = {
         (block.workchain, block.shard, block.seqno): block
         for seqno in dict.fromkeys(chosen["mc_block_seqno"].to_pylist())
@@ -153,7 +155,7 @@ def search_blocks(held: HeldRows, query: Query) -> Sequence[Block]:
 def _read(conditions: dict[str, _Condition], query: Query) -> list[tuple[_Condition, Any]]:
     """Return the conditions that a query names, each with its value."""
     return [
-        (condition, condition.read(parameter, query[parameter][-1]))
+        (condition, condition.read(query[parameter][-1], f'"{parameter}"'))
         for parameter, condition in conditions.items()
         if parameter in query
     ]

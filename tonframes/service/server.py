@@ -1,9 +1,12 @@
 """HTTP/1.1 with the standard library's `http.server`, made fast and robust.
 
-By default `http.server` is slow and easy to block. It sends headers and content in separate
-packets, which Nagle's algorithm and delayed acknowledgements limit to 23 answers per second. It
-waits for a request without a timeout, or, with one, for each byte of it. It starts any number of
-threads, and answers requests that a web site makes a browser send.
+By default `http.server` is easy to block. Nagle's algorithm and delayed acknowledgements limit it
+to 23 answers per second. It waits for a request without a timeout, or, with one, for each byte of
+it. It starts any number of threads, each with an answer in memory until its client has read it, and
+it answers requests that a web site makes a browser send.
+
+Here are bounds of the connections, further ones of which wait; of the time for a request to come,
+and for each part of an answer to be read; and of the bytes of all answers in memory.
 """
 
 from __future__ import annotations
@@ -13,10 +16,10 @@ import ipaddress
 import socket
 import sys
 import time
-from contextlib import suppress
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from operator import itemgetter
 from socketserver import TCPServer
 from threading import Condition
 from typing import TYPE_CHECKING, Any
@@ -28,24 +31,23 @@ from tonframes.errors import TonframesError
 from tonframes.service.parameters import Refusal
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator
 
     from tonframes.service.dialects import Answer
     from tonframes.service.parameters import Query
 
 #: Longest request line, in bytes: 1024 addresses take 79 kB.
 LONGEST_LINE = 128 * 2**10
-#: Most connections, each with a thread. For a further one, one that waits for its client is closed.
+#: Most connections, each with a thread. Further ones wait until one is closed.
 MOST_CONNECTIONS = 256
 #: Longest time from the end of an answer to the end of the next request's head, in seconds.
-TIMEOUT = 30
-#: Longest time for sending an answer, in seconds; and after how many the connection may be closed
-#: so that a new client can be answered.
-SENDING, SOON = 120, 1.0
+TIMEOUT = 10
+#: Longest time for a part of an answer to be sent, in seconds, and the bytes of a part.
+STALL, PART = 5, 2**18
+#: Bytes of answers that are not sent yet, from which on the next answer waits.
+MOST_BYTES = 256 * 2**20
 #: Most seconds and bytes to read after the last answer on a connection.
 LINGER, LINGER_BYTES = 0.5, 2**20
-#: Seconds between looks at which connection may be closed for another.
-LOOK = 0.1
 
 _HEADERS = {"x_no_address_book": "X-No-Address-Book", "x_no_metadata": "X-No-Metadata"}
 
@@ -73,9 +75,12 @@ class Server(ThreadingHTTPServer):
         local = {name.lower(), "127.0.0.1", "localhost", "[::1]"}
         self._names = local if _is_loopback(host) else None
         self._changed = Condition()
-        # Since when each connection waits for its client; None while a request is answered.
-        self._connections: dict[Any, float | None] = {}
+        self._connections: set[Any] = set()
+        self._unsent = 0
         self._stopping = False
+        # One thread makes all answers, one at a time, as the size of an answer is known once it is
+        # there. And Arrow's allocator keeps some megabytes for each thread that it has served.
+        self._worker = ThreadPoolExecutor(1, "tonframes")
         try:
             super().__init__((host, port), _Handler)
         except OSError as error:
@@ -107,44 +112,47 @@ class Server(ThreadingHTTPServer):
         self.server_close()
         with self._changed:
             self._changed.wait_for(lambda: not self._connections, timeout=LINGER)
+        self._worker.shutdown(wait=False)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Start a thread for a connection, once fewer than `MOST_CONNECTIONS` are open.
-
-        To make room, the connection that has waited longest for its client is closed. So clients
-        that send or read a byte now and then do not keep others out.
-        """
+        """Start a thread for a connection, once fewer than `MOST_CONNECTIONS` are open."""
         with self._changed:
-            while not self._stopping and len(self._connections) >= MOST_CONNECTIONS:
-                self._close_one()
-                self._changed.wait(LOOK)
-            self._connections[request] = time.monotonic()
+            self._changed.wait_for(
+                lambda: self._stopping or len(self._connections) < MOST_CONNECTIONS
+            )
+            self._connections.add(request)
         if self._stopping:
             self.shutdown_request(request)
         else:
             super().process_request(request, client_address)
 
-    def _close_one(self) -> None:
-        now = time.monotonic()
-        waiting = [
-            (since, connection)
-            for connection, since in self._connections.items()
-            if since is not None and since <= now
-        ]
-        if waiting:
-            _, connection = min(waiting, key=itemgetter(0))
-            self._connections[connection] = None
-            with suppress(OSError):
-                connection.shutdown(socket.SHUT_RDWR)  # wakes its thread
+    @contextmanager
+    def answering(self, path: str, query: Query) -> Iterator[tuple[HTTPStatus, bytes]]:
+        """Make an answer once there is room for it; in the context it is sent."""
+        status, content = self._worker.submit(self._make, path, query).result()
+        try:
+            yield status, content
+        finally:
+            with self._changed:
+                self._unsent -= len(content)
+                self._changed.notify_all()
 
-    def waits(self, connection: Any, since: float | None) -> None:
-        """Note since when a connection waits for its client; None: it does not.
-
-        A moment in the future is that from which on the connection may be closed for another.
-        """
+    def _make(self, path: str, query: Query) -> tuple[HTTPStatus, bytes]:
         with self._changed:
-            if connection in self._connections:
-                self._connections[connection] = since
+            self._changed.wait_for(lambda: self._stopping or self._unsent < MOST_BYTES)
+            if self._stopping:
+                raise ConnectionAbortedError
+        try:
+            status, answer = HTTPStatus.OK, self.answer(path, query)
+        except Refusal as refusal:
+            status, answer = refusal.status, {"error": str(refusal)}
+        except (TonframesError, OSError) as error:
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+            answer = {"error": f"internal server error: {error}"}
+        content = msgspec.json.encode(answer)
+        with self._changed:
+            self._unsent += len(content)
+        return status, content
 
     def shutdown_request(self, request: Any) -> None:
         """Close a connection in such a way that the last answer arrives.
@@ -160,7 +168,7 @@ class Server(ThreadingHTTPServer):
                 left -= len(read)
         self.close_request(request)
         with self._changed:
-            self._connections.pop(request, None)
+            self._connections.discard(request)
             self._changed.notify_all()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -197,19 +205,16 @@ class _Handler(BaseHTTPRequestHandler):
     disable_nagle_algorithm = True
 
     def setup(self) -> None:
-        """As the base class, but read within a deadline, and collect what is to be sent."""
+        """As the base class, but read within a deadline."""
         super().setup()
         self.rfile.close()
         self._timed = _TimedReader(self.connection)
         self.rfile = io.BufferedReader(self._timed)
-        self.wfile = self._unsent = io.BytesIO()
 
     def handle_one_request(self) -> None:
         """As the base class, but allow longer request lines, and answer 408 to half a request."""
         self.requestline = self.request_version = self.command = ""
-        now = time.monotonic()
-        self._timed.deadline = now + TIMEOUT
-        self.server.waits(self.connection, now)
+        self._timed.deadline = time.monotonic() + TIMEOUT
         try:
             self.raw_requestline = self.rfile.readline(LONGEST_LINE + 1)
         except TimeoutError:
@@ -227,7 +232,6 @@ class _Handler(BaseHTTPRequestHandler):
         except TimeoutError:
             self.send_error(HTTPStatus.REQUEST_TIMEOUT)
             return
-        self.server.waits(self.connection, None)
         self._answer()
 
     def _answer(self) -> None:
@@ -243,22 +247,17 @@ class _Handler(BaseHTTPRequestHandler):
         query = parse_qs(text, keep_blank_values=True)
         for name, header in _HEADERS.items():
             query.setdefault(name, self.headers.get_all(header, []))
-        try:
-            status, answer = HTTPStatus.OK, self.server.answer(path, query)
-        except Refusal as refusal:
-            status, answer = refusal.status, {"error": str(refusal)}
-        except (TonframesError, OSError) as error:
-            status = HTTPStatus.INTERNAL_SERVER_ERROR
-            answer = {"error": f"internal server error: {error}"}
-        self._send(status, answer)
+        with self.server.answering(path, query) as (status, content):
+            self._send(status, content)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:  # noqa: ARG002
         """Send an error as JSON, with the text of the base class, and close the connection."""
         self.close_connection = True
-        self._send(code, {"error": (message or HTTPStatus(code).phrase)[:200]})
+        error = {"error": (message or HTTPStatus(code).phrase)[:200]}
+        self._send(code, msgspec.json.encode(error))
 
-    def _send(self, status: int, answer: Mapping[str, Any]) -> None:
-        content = msgspec.json.encode(answer)
+    def _send(self, status: int, content: bytes) -> None:
+        self.connection.settimeout(STALL)
         self.send_response(status)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(content)))
@@ -267,13 +266,10 @@ class _Handler(BaseHTTPRequestHandler):
         if self.close_connection:
             self.send_header("Connection", "close")
         self.end_headers()
-        if self.command != "HEAD":
-            self.wfile.write(content)
-        # Headers and content go together, and the timeout of `sendall` is for all of them.
-        self.server.waits(self.connection, time.monotonic() + SOON)
-        self.connection.settimeout(SENDING)
-        self.connection.sendall(self._unsent.getbuffer())
-        self.wfile = self._unsent = io.BytesIO()
+        unsent = memoryview(b"" if self.command == "HEAD" else content)
+        while unsent:
+            self.connection.sendall(unsent[:PART])
+            unsent = unsent[PART:]
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as the base class
         """Log nothing."""
