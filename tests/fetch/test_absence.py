@@ -35,6 +35,7 @@ QUIET = [
     and max(row["now"] for row in ROWS if row["account"] == account) < LAST - 15
 ]
 
+UNKNOWN = pytest.mark.filterwarnings("ignore:.* knows no (state|transactions) of")
 REPLACED = pytest.mark.filterwarnings("ignore:.* had another hash than their neighbours")
 TROUBLED = pytest.mark.filterwarnings("ignore:.* is behind. it may not have")
 
@@ -108,6 +109,7 @@ def test_one_cut_answer_of_each_kind_is_not_an_account_without_transactions(trut
         check(history, truth, [account])
 
 
+@UNKNOWN
 def test_an_account_is_unknown_after_two_answers_of_a_service_that_has_passed_its_end(tmp_path):
     until = moment(LAST - 70)
     with Scripted(ROWS) as service, tf.Client(service.url) as client:
@@ -207,6 +209,7 @@ def test_accounts_that_one_list_of_states_lacks_are_asked_for_again(tmp_path):
             assert states.accounts.found.all()
 
 
+@UNKNOWN
 def test_accounts_that_two_lists_lack_are_not_found():
     with HistoryService(ROWS) as service, tf.Client(service.url) as client:
         states = tf.fetch_accounts([ACCOUNTS[0], NOBODY], client=client, store=None)

@@ -177,11 +177,13 @@ class Chains:
 
     @property
     def unknown(self) -> list[str]:
-        """The accounts that have no transactions."""
+        """The accounts that have no transactions: enough answers lack them."""
         return [
             a
             for a, last in self._last.items()
-            if not last.lt and not any(s.stop_lt for s in self.spans[a])
+            if not last.lt
+            and self._absent[a] >= AGREEING
+            and not any(s.stop_lt for s in self.spans[a])
         ]
 
     # ── what came ────────────────────────────────────────────────────────────────────────────────
