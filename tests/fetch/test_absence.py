@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import UTC, datetime
 from itertools import islice
+from random import Random
 
 import pytest
-from history_service import WRONG, HistoryService, Troubles, whole_histories
+from history_service import OPERATIONS, WRONG, HistoryService, Troubles, whole_histories
 from slow import SEEDS, slow, slow_after
 
 import tonframes as tf
@@ -93,6 +95,23 @@ def nothing(_rows):
     return []
 
 
+def created_again(account):
+    """Return rows in which an account was deleted and created again, and where."""
+    own = [row for row in ROWS if row["account"] == account]
+    deleted, created = own[len(own) // 2 - 1 :][:2]
+    changed = {
+        deleted["lt"]: {"end_status": "nonexist"},
+        created["lt"]: {"prev_trans_lt": "0", "orig_status": "nonexist"},
+    }
+    rows = [row | (changed.get(row["lt"], {}) if row["account"] == account else {}) for row in ROWS]
+    return rows, deleted, created
+
+
+def read(rows):
+    content = json.dumps({"transactions": rows, "address_book": {}}).encode()
+    return in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, content)]))
+
+
 # ── an account without a history ─────────────────────────────────────────────────────────────────
 
 
@@ -135,6 +154,58 @@ def test_nothing_is_lost_where_states_are_cut_and_rows_are_spoilt(truth, tmp_pat
             some, until=moment(LAST - 30), client=client, store=tmp_path
         )
     check(history, truth, some, Period("utime", 0, LAST - 30))
+
+
+@TROUBLED
+@REPLACED
+@UNKNOWN
+@pytest.mark.parametrize("seed", slow_after(1, SEEDS))
+def test_what_is_called_held_is_there(tmp_path, seed):
+    """Periods of all kinds, one after the other, from a service with all troubles at once."""
+    rng = Random(seed)
+    rows, _, _ = created_again(ACCOUNTS[3])
+    truth = read(rows)
+    for turn in range(6):
+        troubles = Troubles(
+            max_limit=rng.choice([5, 50, 1000]),
+            cut=0.1,
+            cut_states=0.03,
+            lag=rng.choice([0, 0.3, 1]),
+            behind=rng.randint(30, 110),
+            lagging=rng.choice([frozenset({"accountStates", "transactions"}), OPERATIONS]),
+            spoil=0.1,
+            seed=rng.randrange(2**32),
+        )
+        some = [*rng.sample(ACCOUNTS, 8), ACCOUNTS[3], NOBODY]
+        unit = rng.choice(["lt", "utime"])
+        numbers = sorted({int(row["lt" if unit == "lt" else "now"]) for row in rows})
+        start, stop = sorted(rng.sample(numbers, 2))
+        period = Period(unit, start * rng.choice([0, 1]), rng.choice([stop, None]))
+        bounds = [period.start or None, period.stop]
+        if unit == "utime":
+            bounds = [bound and moment(bound) for bound in bounds]
+        elif bounds == [None, None]:
+            period = Period()
+        with HistoryService(rows, troubles) as service, tf.Client(service.url) as client:
+            store = tmp_path if turn % 2 else None
+            try:
+                history = tf.fetch_transactions(
+                    some, since=bounds[0], until=bounds[1], client=client, store=store
+                )
+            except tf.TonframesError:
+                continue
+        whole = transactions_in(truth, some, period)
+        until = re.search("held until (2026-.{14}|the last one known)", repr(history))
+        if until:
+            held = (
+                0 if "last" in until[1] else int(datetime.fromisoformat(f"{until[1]}Z").timestamp())
+            )
+            whole = transactions_in(whole, some, Period("utime", 0, held))
+        expected = set(whole["transactions"]["hash"].to_pylist())
+        came = set(history.transactions["hash"])
+        assert expected <= came <= set(truth["transactions"]["hash"].to_pylist())
+        if not until:
+            check(history, truth, some, period)
 
 
 # ── a replica that is behind ─────────────────────────────────────────────────────────────────────
@@ -271,23 +342,6 @@ def test_what_a_look_saw_and_did_not_come_stays_wanted(tmp_path, kept):
 
 
 # ── an account that was deleted and created again ────────────────────────────────────────────────
-
-
-def created_again(account):
-    """Return rows in which an account was deleted and created again, and where."""
-    own = [row for row in ROWS if row["account"] == account]
-    deleted, created = own[len(own) // 2 - 1 :][:2]
-    changed = {
-        deleted["lt"]: {"end_status": "nonexist"},
-        created["lt"]: {"prev_trans_lt": "0", "orig_status": "nonexist"},
-    }
-    rows = [row | (changed.get(row["lt"], {}) if row["account"] == account else {}) for row in ROWS]
-    return rows, deleted, created
-
-
-def read(rows):
-    content = json.dumps({"transactions": rows, "address_book": {}}).encode()
-    return in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, content)]))
 
 
 @pytest.mark.parametrize("unit", ["lt", "now"])
