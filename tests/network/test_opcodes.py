@@ -4,16 +4,12 @@ import re
 import zlib
 from collections import Counter
 
-import duckdb
-import narwhals as nw
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 
 from tonframes.bodies.schemes import SCHEMES
 from tonframes.network.lookup import read_table
-from tonframes.network.opcodes import OPCODES, opcode_name, opcode_names
+from tonframes.network.opcodes import OPCODES, opcode_name
 
 ROWS = read_table("opcodes.csv")
 
@@ -104,15 +100,6 @@ def test_bodies_are_decoded_under_the_names_of_their_opcodes():
     assert {code: kind for code, (kind, _) in SCHEMES.items()} == {
         code: opcode_name(code) for code in SCHEMES
     }
-
-
-@pytest.mark.parametrize("frame", [pl.from_arrow, lambda table: table, duckdb.from_arrow])
-def test_the_name_that_the_service_gave_is_preferred(frame):
-    opcodes, decoded = [0xD53276DB, 0xD53276DB, 1, 1], ["excesses", None, "deploy", None]
-    table = pa.table({"n": range(4), "opcode": opcodes, "decoded_opcode": decoded})
-    name = opcode_names(nw.col("opcode"), nw.col("decoded_opcode"))
-    named = nw.from_native(frame(table)).lazy().with_columns(name=name).collect("pyarrow")
-    assert named.sort("n")["name"].to_list() == ["excesses", "excess", "deploy", None]
 
 
 def test_most_internal_messages_that_were_recorded_have_a_name(recorded):

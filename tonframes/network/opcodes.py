@@ -94,13 +94,9 @@ def opcode_name(opcode: object) -> object:
     return name_codes(opcode, "an opcode", _SIGNED_OR_UNSIGNED, _name, opcode_names)
 
 
-def opcode_names(opcode: nw.Expr, decoded: nw.Expr | None = None) -> nw.Expr:
-    """Name opcodes within a frame of any engine, as `opcode_name` does.
-
-    `decoded` is the name that the service gave to each message (`decoded_opcode`). It is preferred.
-    """
-    named = look_up(unsigned_opcodes(opcode), OPCODE_NAMES)
-    return named if decoded is None else nw.coalesce(decoded.cast(nw.String), named)
+def opcode_names(opcode: nw.Expr) -> nw.Expr:
+    """Name opcodes within a frame of any engine, as `opcode_name` does."""
+    return look_up(unsigned_opcodes(opcode), OPCODE_NAMES)
 
 
 def unsigned_opcodes(opcode: nw.Expr) -> nw.Expr:
