@@ -89,6 +89,11 @@ def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFram
 
     Notes
     -----
+    One operation may be several messages: bounced messages are one, and external ones as well.
+    Four names stand for several opcodes: `dedust_swap` for three, `dedust_deposit_liquidity`,
+    `storm_execute_orders_bundle` and `storm_provide_position` for two. To keep them apart, group by
+    ``["operation", "opcode"]``.
+
     Names are not facts. A contract may use an opcode for something else. The names of opcodes may
     change with the version of tonframes and of the service, so no store has this column.
 

@@ -202,7 +202,7 @@ WITH_NAMES = Result("with_names", "The rows of the frame, with names after each 
 ))
 
 WITH_OPERATION = Result("with_operation", "The rows of the frame, with one more column.", (
-    Column("operation", TEXT, "", "One name for what a transaction or message does; null if its message is missing."),
+    Column("operation", TEXT, "", "One name for what it does; it may stand for several opcodes. Null if its message is missing."),
 ))
 
 JETTON_AMOUNTS = Result("jetton_amounts", "The rows of the frame, with the jetton and the amount in its units.", (
