@@ -63,8 +63,10 @@ CALLS = {
     ),
     "gas_summary of opcodes": lambda t, m: tf.gas_summary(t, m, by=["opcode", "hour"]),
     "gas_summary of operations": lambda t, m: tf.gas_summary(t, m, by="operation"),
-    "gas_outliers": lambda t, _: tf.gas_outliers(t, factor=1, min_calls=1),
-    "gas_outliers of all": lambda t, _: tf.gas_outliers(t, by=(), factor=1.5),
+    "gas_outliers": lambda t, _: tf.gas_outliers(t, factor=1.5),
+    "gas_outliers of codes": lambda t, _: tf.gas_outliers(
+        t, by=["account_state_code_hash_before", "compute_gas_credit"], factor=1, min_calls=1
+    ),
     "gas_outliers of opcodes": lambda t, m: tf.gas_outliers(
         t, m, by=["account_state_code_hash_before", "opcode"], factor=1, min_calls=2
     ),

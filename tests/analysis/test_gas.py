@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 from parity import MOST_ENGINES, assert_same, collected, frame_of
 
+import tonframes as tf
 from tonframes.analysis.gas import gas_outliers, gas_summary
 from tonframes.analysis.prices import price_of
 from tonframes.network.prices import BASECHAIN, GAS_LIMIT, MASTERCHAIN, PRICES
@@ -154,16 +155,36 @@ def test_empty_input_has_the_same_columns(blocks):
 # ── gas_outliers ─────────────────────────────────────────────────────────────────────────────────
 
 
+KIND = (CODE, "compute_gas_credit")
+
+
+def test_a_call_that_ran_into_the_limit_is_found_among_all_calls(blocks):
+    found = gas_outliers(blocks)
+    assert found.gas_used.to_list() == [GAS_LIMIT] * 2
+    every = gas_summary(blocks).iloc[0]
+    assert set(found.gas_median) == {every.gas_median}
+    assert set(found.calls) == {every.calls}
+    assert_frame_equal(found, gas_outliers(blocks.transactions))
+
+
+def test_calls_of_frequent_kinds_are_not_outliers(recorded):
+    held = tf.read_transactions(tf.sample("histories"))
+    for transactions in (held.transactions, recorded.frames[0].drop_duplicates("hash")):
+        assert gas_outliers(transactions).empty
+        assert len(transactions) > 100
+
+
 def test_outliers_are_found():
     gas = [100] * 20 + [301, 300, 5_000] + [9_000] * 20
     table = calls(gas, **{CODE: ["C"] * 23 + ["D"] * 20})
-    found = gas_outliers(table)
+    found = gas_outliers(table, by=KIND, factor=3)
     assert found.select(["hash", "gas_used", "gas_median", "ratio", "calls"]).to_pylist() == [
         {"hash": "0022", "gas_used": 5_000, "gas_median": 100, "ratio": 50.0, "calls": 23},
         {"hash": "0020", "gas_used": 301, "gas_median": 100, "ratio": 3.01, "calls": 23},
     ]
-    assert gas_outliers(table, factor=3.01).num_rows == 1
-    assert gas_outliers(table, min_calls=24).num_rows == 0
+    assert gas_outliers(table, by=KIND, factor=3.01).num_rows == 1
+    assert gas_outliers(table, by=KIND).num_rows == 1
+    assert gas_outliers(table, by=KIND, min_calls=24).num_rows == 0
     together = gas_outliers(table, by="account", factor=1.5)
     assert together.num_rows == 21
     assert together["gas_median"].unique().to_pylist() == [301]
@@ -176,7 +197,8 @@ def test_outliers_are_found():
 )
 def test_outliers_are_those_that_plain_python_finds(rows, factor, min_calls):
     codes, gas = zip(*rows, strict=True)
-    found = gas_outliers(calls(gas, **{CODE: codes}), factor=factor, min_calls=min_calls)
+    table = calls(gas, **{CODE: codes})
+    found = gas_outliers(table, by=KIND, factor=factor, min_calls=min_calls)
     groups = {code: [used for other, used in rows if other == code] for code in codes}
     expected = {
         f"{place:04}": (used, nearest_rank(groups[code], 50), len(groups[code]))
@@ -192,14 +214,15 @@ def test_outliers_are_those_that_plain_python_finds(rows, factor, min_calls):
 def test_external_and_internal_calls_are_compared_apart():
     gas = [62] * 30 + [3_308] * 20
     assert gas_outliers(calls(gas), by=CODE).num_rows == 20
-    assert gas_outliers(calls(gas, compute_gas_credit=[None] * 30 + [10_000] * 20)).num_rows == 0
+    table = calls(gas, compute_gas_credit=[None] * 30 + [10_000] * 20)
+    assert gas_outliers(table, by=KIND).num_rows == 0
 
 
 def test_unknown_code_has_no_outliers():
     gas = [62] * 30 + [3_308]
     table = calls(gas, **{CODE: [None] * 31})
-    assert gas_outliers(table).num_rows == 0
-    assert gas_outliers(table, by=[]).num_rows == 1
+    assert gas_outliers(table, by=KIND).num_rows == 0
+    assert gas_outliers(table).num_rows == 1
     assert gas_outliers(table, by="compute_gas_credit").num_rows == 1  # null is a value there
 
 
@@ -269,13 +292,9 @@ def test_the_lake_has_narrower_columns():
     assert found.schema == gas_outliers(ours).schema
 
 
-def outliers_of_all(frame):
-    return gas_outliers(frame, by=[])
-
-
-@pytest.mark.parametrize("call", [gas_summary, outliers_of_all, price_of])
+@pytest.mark.parametrize("call", [gas_summary, gas_outliers, price_of])
 def test_wrong_frames_are_named(call, blocks):
-    name = call.__name__.replace("outliers_of_all", "gas_outliers")
+    name = call.__name__
     with pytest.raises(ValueError, match=f"{name} needs the column 'compute_gas_used'"):
         call(nullable(calls([1]).drop("compute_gas_used")))
     with pytest.raises(TypeError, match="dtype_backend"):

@@ -96,6 +96,14 @@ def test_the_newest_entry_counts_on_every_engine(engine):
 
 
 @engines
+def test_an_empty_name_is_no_name(engine):
+    named = with_names(engine(FRAME), engine(book((A, "", "", 0), (C, "c.ton", "", 0))))
+    found = listed(named)
+    assert found["account_name"] == ["c.ton", None, None, None, None]
+    assert found["account_friendly"] == [None] * 5
+
+
+@engines
 def test_a_symbol_is_preferred_to_a_domain(engine):
     known = metadata(A='[{"type":"jetton_masters","name":"Tether USD","symbol":"USD₮"}]', B="[]")
     named = with_names(engine(FRAME), engine(BOOK), engine(known))

@@ -1,5 +1,6 @@
 """Operations: each rule, the order of the rules, and every row kept as it is."""
 
+import json
 from collections import Counter
 
 import pandas as pd
@@ -36,6 +37,11 @@ CASES = [
     ((A, B, False, TRANSFER, "name of the service"), "name of the service"),
     ((A, B, False, UNNAMED, "name of the service"), "name of the service"),
     ((A, B, False, UNNAMED, None), "0x00c0ffee"),
+    # An empty text of the service is no name.
+    ((A, B, False, TRANSFER, ""), "jetton_transfer"),
+    ((A, B, False, UNNAMED, ""), "0x00c0ffee"),
+    ((A, B, False, 0, ""), "comment"),
+    ((A, B, False, None, ""), "deposit"),
     ((A, B, False, 1, None), "0x00000001"),
     ((A, B, False, 0xFEDCBA98, None), "0xfedcba98"),
     ((A, B, False, 0xFFFFFFFF, None), "bounce"),
@@ -174,6 +180,25 @@ def test_operations_of_recorded_transactions(recorded):
     assert external.opcode.nunique() == 17
     by_opcode = tf.fee_summary(chain, sent, by="opcode")
     assert not set(by_opcode.opcode.dropna()) & set(external.opcode)
+
+
+def test_an_answer_whose_service_names_no_opcode_has_operations_all_the_same():
+    sample = tf.read_blocks(tf.sample())
+    answer = json.loads(sample.to_json())
+    empty = 0
+    for row in answer["transactions"]:
+        for message in [row["in_msg"] or {}, *row["out_msgs"]]:
+            if "decoded_opcode" in message:
+                message["decoded_opcode"], empty = "", empty + 1
+    assert empty > 1000
+    blocks = tf.parse_blocks(answer)
+    assert (blocks.messages.decoded_opcode == "").sum() == empty
+    unnamed = blocks.messages.drop(columns="decoded_opcode")
+    expected = with_operation(blocks.transactions, unnamed)
+    assert_frame_equal(with_operation(blocks), expected)
+    found = tf.fee_summary(blocks, by="operation")
+    assert "" not in set(found.operation)
+    assert_frame_equal(found, tf.fee_summary(blocks.transactions, unnamed, by="operation"))
 
 
 def test_wallet_calls_are_the_largest_cost_of_the_sample():

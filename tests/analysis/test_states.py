@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 
 import pandas as pd
@@ -14,6 +15,8 @@ import tonframes as tf
 from tonframes.bodies.cells import Cell
 
 pytest.importorskip("pytoniq_core")
+
+ELECTOR_AND_CONFIG = ["-1:" + "3" * 64, "-1:" + "5" * 64]
 
 #: A wallet v3: 888 bits of code, 320 of data.
 CODE, DATA = Cell(1, 888).to_base64(), Cell(2, 320).to_base64()
@@ -79,7 +82,37 @@ def test_what_is_unknown_is_null(more):
 def test_before_1970_no_prices_are_known():
     found = tf.storage_rates(state(fetched_at=pd.Timestamp("1969-12-31", tz="UTC")))
     assert found.now.to_list() == [-86_400]
-    assert found[["rent_per_day", "days_left", "days_to_freeze", "cells"]].isna().all(axis=None)
+    assert found[["rent_per_day", "days_left", "days_to_freeze"]].isna().all(axis=None)
+
+
+def test_the_size_of_a_state_needs_no_time():
+    found = tf.storage_rates(state(fetched_at=pd.NaT))
+    assert found[["cells", "bits"]].to_numpy().tolist() == [[3, 1315]]
+    assert found[["now", "rent_per_day", "days_left", "days_to_freeze"]].isna().all(axis=None)
+
+
+def test_states_that_were_parsed_have_the_same_size_as_those_that_were_fetched():
+    fetched = tf.read_accounts(tf.sample())
+    accounts = json.loads(fetched.to_json())["accounts"]
+    sizes = ["account", "cells", "bits"]
+    found = tf.storage_rates(tf.parse_account_states(accounts))[sizes]
+    assert found.cells.notna().sum() > 150
+    expected = tf.storage_rates(fetched)[sizes]
+    by_account = [each.sort_values("account", ignore_index=True) for each in (found, expected)]
+    assert_frame_equal(*by_account)
+
+
+def test_special_accounts_pay_no_rent_and_come_last():
+    found = tf.storage_rates(tf.read_accounts(tf.sample()))
+    assert found.account[found.special].to_list() == ELECTOR_AND_CONFIG
+    special = found.tail(2)
+    assert special.special.all()
+    assert (special.rent_per_day == 0).all()
+    assert special[["days_left", "days_to_freeze"]].isna().all(axis=None)
+    assert special.cells.notna().all()
+    assert found.rent_per_day[0] > 0
+    unknown = tf.storage_rates(pd.concat([state(), state(address=ELECTOR_AND_CONFIG[0])]))
+    assert unknown.special.to_list() == [False, True]
 
 
 @pytest.mark.skipif(not hasattr(time, "tzset"), reason="Windows has no tzset")

@@ -27,6 +27,7 @@ START = CHANGE + DAY
 NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 UNKNOWN = ["collected", "seconds", "rent_per_day", "rent_error", "steady"]
 DAYS = ["days_left", "days_to_freeze"]
+ELECTOR_AND_CONFIG = ["-1:" + "3" * 64, "-1:" + "5" * 64]
 
 
 def table(*accounts):
@@ -144,6 +145,7 @@ def recomputed(rows):  # noqa: C901 - one account, from top to bottom
         "balance": None if balance is None else int(balance),
         "debt": debt(last),
         "intervals": len(intervals),
+        "special": last["account"] in ELECTOR_AND_CONFIG,
         **dict.fromkeys([*UNKNOWN, *DAYS]),
     }
     if not intervals:
@@ -290,6 +292,20 @@ def test_special_accounts_never_freeze():
     found = rate(at(START), at(START + 100, 0), at(START + 200, 0))
     assert (found.intervals, found.rent_per_day, found.steady) == (2, 0, True)
     assert found[DAYS].isna().all()
+
+
+def test_an_account_of_the_masterchain_that_pays_no_rent_is_special():
+    free = [at(START), at(START + 100, 0)]
+    master = [{**row, "account": "-1:A"} for row in free]
+    paying = [{**row, "account": "-1:B"} for row in (at(START), at(START + 100, 50))]
+    unseen = [{**at(START), "account": "-1:C"}]
+    elector = [{**at(START), "account": "-1:" + "3" * 64}]
+    given = table(free, master, paying, unseen, elector)
+    found = storage_rates(given.to_pandas(types_mapper=NULLABLE.get))
+    special = dict(zip(found.account, found.special, strict=True))
+    expected = {"-1:B": False, "0:0": False, "-1:C": False, "-1:A": True, "-1:" + "3" * 64: True}
+    assert special == expected
+    assert list(special) == list(expected)
 
 
 def test_accounts_that_are_not_active_have_no_days_to_freeze():

@@ -36,7 +36,7 @@ HELPERS = {
     "fee_summary": lambda t, m: tf.fee_summary(t, m, by="account"),
     "check_fees": lambda t, _: tf.check_fees(t),
     "gas_summary": lambda t, _: tf.gas_summary(t, by=CODE),
-    "gas_outliers": lambda t, _: tf.gas_outliers(t, factor=1.5),
+    "gas_outliers": lambda t, _: tf.gas_outliers(t, by=[CODE, "compute_gas_credit"], factor=1.5),
     "failures": lambda t, _: tf.failures(t),
     "failure_summary": lambda t, _: tf.failure_summary(t),
     "storage_rates": lambda t, _: tf.storage_rates(t),

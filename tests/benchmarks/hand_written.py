@@ -252,8 +252,8 @@ phases AS (
         CASE
             WHEN compute_skipped AND skipped_reason = 'no_state'
                 AND orig_status IN ('nonexist', 'uninit') AND bounce IS NULL THEN 'deposit'
-            WHEN compute_skipped AND skipped_reason = 'no_gas' AND credit_first
-                AND bounce IS NULL THEN 'dust'
+            WHEN compute_skipped AND skipped_reason = 'no_gas'
+                AND coalesce(bounce, '') <> 'ok' THEN 'dust'
             WHEN compute_skipped THEN 'skipped'
             WHEN NOT compute_success THEN 'compute'
             WHEN NOT action_success THEN 'action'
@@ -385,9 +385,11 @@ sums AS (
     SELECT trace_id, max(account) FILTER (hash = trace_id) AS started_by,
         max(now) FILTER (hash = trace_id) AS started_at, count(*) AS transactions,
         count(DISTINCT account) AS accounts, sum(total_fees) AS total_fees,
-        count(*) FILTER (aborted AND NOT coalesce(compute_skipped AND bounce IS NULL
-            AND ((skipped_reason = 'no_state' AND orig_status IN ('nonexist', 'uninit'))
-                OR (skipped_reason = 'no_gas' AND credit_first)), false)) AS failures
+        count(*) FILTER (aborted AND NOT coalesce(compute_skipped
+            AND ((skipped_reason = 'no_state' AND orig_status IN ('nonexist', 'uninit')
+                    AND bounce IS NULL)
+                OR (skipped_reason = 'no_gas' AND coalesce(bounce, '') <> 'ok')),
+            false)) AS failures
     FROM transactions WHERE trace_id IS NOT NULL GROUP BY trace_id
 ),
 sent AS (

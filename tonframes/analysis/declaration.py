@@ -12,7 +12,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 #: Marks the place of the columns of `by` in a declaration.
-BY = Column("by", TEXT, "", "The columns that were grouped by.")
+BY = Column(
+    "by",
+    TEXT,
+    "",
+    'The columns that were grouped by. An operation may have several opcodes: add "opcode" to by.',
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,6 +22,12 @@ def first_match(*cases: tuple[nw.Expr, nw.Expr]) -> nw.Expr:
     return case.otherwise(first_match(*others)) if others else case
 
 
+def given(column: str) -> nw.Expr:
+    """Return the texts of a column; an empty one, which services send for no name, is null."""
+    text = nw.col(column).cast(nw.String)
+    return nw.when(text != "").then(text)
+
+
 def ratio(rows: Frame, name: str, of: str) -> nw.Expr:
     """Divide a column of integers or decimals by another, as floats; null if the divisor is 0."""
     return as_float(rows, name) / nw.when(nw.col(of) != 0).then(as_float(rows, of))

@@ -45,7 +45,6 @@ FAILURES = (
     "descr",
     "aborted",
     "orig_status",
-    "credit_first",
     "total_fees",
     "storage_fees_collected",
     "credit_due_fees_collected",
@@ -109,9 +108,9 @@ def failures(transactions: AnyFrame) -> AnyFrame:
         than `action_spec_actions` plus `action_msgs_created`.
       - deposit: coins came to an address without a contract, in a message that cannot bounce. The
         network calls this `aborted`, because there was no code to run. Nothing has failed.
-      - dust: a message that cannot bounce bought no gas, so the contract was not run. These are
-        spam and notifications, with a value of mostly 1 nanoton. The network calls this `aborted`.
-        Nothing has failed.
+      - dust: a message bought no gas, so the contract was not run, and nothing was sent back. These
+        are spam and notifications, with a value of mostly 0 or 1 nanoton. The network calls this
+        `aborted`. Nothing has failed.
       - null: aborted, but the phases that show the reason are missing.
     - code: exit code or result code. The same number has different meanings in the two.
     - name, meaning: name and meaning of the code or reason (`tonframes.network.exit_codes` and
@@ -125,9 +124,9 @@ def failures(transactions: AnyFrame) -> AnyFrame:
       fees of other messages are not included; only committed and ignored have any (`fee_summary`).
     - stuck: nanoton that came with the message and stayed with the account although the call
       failed: the credit minus the fees of this transaction, except rent. It is 0 after a bounce; 0
-      for committed, ignored, deposit and dust, where the account should keep the value; and 0 for
-      external messages, which carry no value. It is null if the credit phase is missing, as in
-      answers of 2023.
+      for committed, ignored, deposit and dust, where the value is meant for the account or too
+      little to send back; and 0 for external messages, which carry no value. It is null if the
+      credit phase is missing, as in answers of 2023.
 
     Notes
     -----
@@ -136,18 +135,17 @@ def failures(transactions: AnyFrame) -> AnyFrame:
     balance changes by the credit minus `total_fees`, and `stuck` is its growth without rent. Rent
     that the account owed may have been paid from it.
 
-    Dust is ``skipped_reason == "no_gas"`` with `credit_first`, which means that the message cannot
-    bounce, and without a bounce. The amount is not part of this rule, so a payment that was used up
-    by the rent that the account owed is dust as well. A message that can bounce and buys no gas is
-    a failure: skipped.
+    Dust is ``skipped_reason == "no_gas"`` with a `bounce` that is not `ok`: the message could not
+    bounce, or its value was less than the fee for that. The amount is not part of this rule, so a
+    payment that was used up by the rent that the account owed is dust as well.
 
     Examples
     --------
     >>> from tonframes import read_blocks, sample
     >>> failed = failures(read_blocks(sample()))
     >>> failed.phase.value_counts().sort_index().to_dict()
-    {'action': 17, 'committed': 5, 'compute': 40, 'deposit': 3, 'dust': 349, 'ignored': 6,
-     'skipped': 17}
+    {'action': 17, 'committed': 5, 'compute': 40, 'deposit': 3, 'dust': 351, 'ignored': 6,
+     'skipped': 15}
     """
     rows = intake.take(transactions, "failures", TRANSACTIONS, _needs(transactions, "failures"))
     rows = intake.numbered(rows, transactions)

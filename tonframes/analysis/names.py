@@ -11,6 +11,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake
 from tonframes.analysis.doubts import tell_friendly
+from tonframes.analysis.expressions import given
 from tonframes.batches import left_join
 from tonframes.inert import UNSEEN
 from tonframes.native import enter
@@ -169,8 +170,8 @@ def _token(info: str | None) -> str | None:
 
 
 def _seen(column: str) -> nw.Expr:
-    """Return texts whose characters can all be seen."""
-    return nw.col(column).cast(nw.String).str.replace_all(UNSEEN, _REPLACEMENT)
+    """Return texts whose characters can all be seen; null for an empty one."""
+    return given(column).str.replace_all(UNSEEN, _REPLACEMENT)
 
 
 def _joined(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Frame:

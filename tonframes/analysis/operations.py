@@ -9,7 +9,7 @@ import narwhals as nw
 
 from tonframes.analysis import engines, intake
 from tonframes.analysis.doubts import TICKS, tell_unstarted
-from tonframes.analysis.expressions import first_match
+from tonframes.analysis.expressions import first_match, given
 from tonframes.batches import left_join
 from tonframes.network.opcodes import OPCODE_NAMES, unsigned_opcodes
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
@@ -73,8 +73,8 @@ def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFram
       3. event: the message goes out of the chain, as a log of its contract. Its opcode is not used.
       4. bounced: the message came back, because its receiver failed.
       5. comment: the opcode is 0, which means that a text follows.
-      6. The name of the opcode: `decoded_opcode`, if the frame has this column, or else as
-         `opcode_name` gives it.
+      6. The name of the opcode: `decoded_opcode`, if the frame has this column and the service
+         gave a name, or else as `opcode_name` gives it.
       7. The opcode in hex, such as 0x6ec9dc65, if it has no name.
       8. deposit: the body has fewer than 32 bits, mostly none at all. Only coins are transferred.
 
@@ -89,6 +89,11 @@ def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFram
 
     Notes
     -----
+    One operation may be several messages: bounced messages are one, and external ones as well.
+    Four names stand for several opcodes: `dedust_swap` for three, `dedust_deposit_liquidity`,
+    `storm_execute_orders_bundle` and `storm_provide_position` for two. To keep them apart, group by
+    ``["operation", "opcode"]``.
+
     Names are not facts. A contract may use an opcode for something else. The names of opcodes may
     change with the version of tonframes and of the service, so no store has this column.
 
@@ -139,7 +144,7 @@ def to_messages(rows: Frame) -> Frame:
     rows = engines.named(rows, _OPCODE, OPCODE_NAMES, OPERATION)
     opcode, name = nw.col(_OPCODE), nw.col(OPERATION)
     if _DECODED in rows.collect_schema().names():
-        name = nw.coalesce(nw.col(_DECODED).cast(nw.String), name)
+        name = nw.coalesce(given(_DECODED), name)
     operation = first_match(
         (nw.col("source").is_null(), nw.lit(EXTERNAL)),
         (nw.col("destination").is_null(), nw.lit(EVENT)),

@@ -36,14 +36,15 @@ def is_deposit() -> nw.Expr:
 
 
 def is_dust() -> nw.Expr:
-    """Return whether a message that cannot bounce brought too little to run the contract.
+    """Return whether a message brought too little to run the contract, and nothing was sent back.
 
-    Such messages are spam and notifications. The network calls their transactions `aborted`,
-    because it could not buy gas. Reads compute_skipped, skipped_reason, credit_first (the message
-    cannot bounce) and bounce.
+    Such messages are spam and notifications, whether they ask to bounce or not. The network calls
+    their transactions `aborted`, because it could not buy gas. Reads compute_skipped,
+    skipped_reason and bounce.
     """
-    poor = (nw.col("skipped_reason") == "no_gas") & nw.col("credit_first")
-    return (nw.col("compute_skipped") & poor & nw.col("bounce").is_null()).fill_null(value=False)
+    returned = (nw.col("bounce") == "ok").fill_null(value=False)
+    poor = nw.col("compute_skipped") & (nw.col("skipped_reason") == "no_gas")
+    return (poor & ~returned).fill_null(value=False)
 
 
 def is_exchanged() -> nw.Expr:

@@ -95,9 +95,9 @@ GAS_OUTLIERS = Result("gas_outliers", "One row per call that used far more gas t
     _NOW,
     BY,
     Column("gas_used",   INT,   "gas", "Gas of the call."),
-    Column("gas_median", INT,   "gas", "Median gas of the calls of its group, by nearest rank."),
+    Column("gas_median", INT,   "gas", "Median gas of the calls of its group, or of all, by nearest rank."),
     Column("ratio",      FLOAT, "",    "`gas_used` divided by `gas_median`; null if that is 0."),
-    Column("calls",      INT,   "",    "Number of calls in its group."),
+    Column("calls",      INT,   "",    "Number of calls in its group, or of all calls."),
 ))
 
 PRICE_OF = Result("price_of", "One row per transaction: the prices at which it paid for gas.", (
@@ -174,7 +174,7 @@ FLOWS = Result("flows", "One row per group of messages: who sent how much to who
     Column("bounced_value", INT, "nanoton", "Value that comes back with them."),
 ))
 
-STORAGE_RATES = Result("storage_rates", "One row per account: its rent. The largest rent comes first.", (
+STORAGE_RATES = Result("storage_rates", "One row per account: its rent. The largest rent comes first, special accounts last.", (
     Column("account",        TEXT,  "",            "The account, raw."),
     Column("status",         TEXT,  "",            "Its status after its last transaction."),
     Column("now",            INT,   "s",           "Unix time of that transaction."),
@@ -190,6 +190,7 @@ STORAGE_RATES = Result("storage_rates", "One row per account: its rent. The larg
     Column("days_to_freeze", FLOAT, "days",        "How long after `now` the account can be frozen, at the earliest."),
     Column("cells",          INT,   "cells",       "Cells that the rent is for; null from transactions."),
     Column("bits",           INT,   "bits",        "Bits that the rent is for; null from transactions."),
+    Column("special",        BOOL,  "",            "A special account of the masterchain, which pays no rent."),
 ))
 
 # ── bodies and names ─────────────────────────────────────────────────────────────────────────────
@@ -202,7 +203,7 @@ WITH_NAMES = Result("with_names", "The rows of the frame, with names after each 
 ))
 
 WITH_OPERATION = Result("with_operation", "The rows of the frame, with one more column.", (
-    Column("operation", TEXT, "", "One name for what a transaction or message does; null if its message is missing."),
+    Column("operation", TEXT, "", "One name for what it does; it may stand for several opcodes. Null if its message is missing."),
 ))
 
 JETTON_AMOUNTS = Result("jetton_amounts", "The rows of the frame, with the jetton and the amount in its units.", (

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tonframes.analysis import engines, intake, results
 from tonframes.bodies.weights import state_weight
-from tonframes.network.prices import PRICES, STORAGE
+from tonframes.network.prices import PRICES, SPECIAL, STORAGE
 from tonframes.tableset import TableSet
 from tonframes.wire.schema import ACCOUNTS
 
@@ -24,7 +24,8 @@ DAY = 86_400
 #: The account is frozen once its debt is above this.
 FREEZE = PRICES[0].freeze_due_limit  # the same in every row
 
-_MASTERCHAIN = "-1:"
+#: How an address of the masterchain begins.
+MASTERCHAIN = "-1:"
 # The root cell of an account's storage (block.tlb, AccountStorage): last_trans_lt, the length of
 # the balance, and one bit for extra currencies.
 _ROOT = 64 + 4 + 1
@@ -76,26 +77,31 @@ def _rate(
     if fetched_at is not None and fetched_at.tzinfo is None:
         fetched_at = fetched_at.replace(tzinfo=UTC)  # Python takes it as local time
     now = None if fetched_at is None else int(fetched_at.timestamp())
+    cells, bits = _size(status, balance, code_boc, data_boc)
+    special = address in SPECIAL
     row: dict[str, Any] = {
         "account": address,
         "status": status,
         "now": now,
         "balance": balance,
         "intervals": 0,
+        "cells": cells,
+        "bits": bits,
+        "special": special,
     }
-    size = _size(status, balance, code_boc, data_boc)
-    if size is None or balance is None or now is None:
+    if special:
+        return row | {"rent_per_day": 0.0, "rent_error": 0.0}
+    if cells is None or bits is None or balance is None or now is None:
         return row
-    cells, bits = size
     prices = next((entry for entry in reversed(STORAGE) if entry.valid_from <= now), None)
     if prices is None:
         return row
-    if address.startswith(_MASTERCHAIN):
+    if address.startswith(MASTERCHAIN):
         price = bits * prices.mc_bit_price + cells * prices.mc_cell_price
     else:
         price = bits * prices.bit_price + cells * prices.cell_price
     # Prices are in 2^-16 nanoton for a second. `price` is an integer, and each figure one division.
-    row |= {"cells": cells, "bits": bits, "rent_per_day": price * DAY / 2**16, "rent_error": 0.0}
+    row |= {"rent_per_day": price * DAY / 2**16, "rent_error": 0.0}
     if price:
         row["days_left"] = (balance << 16) / (price * DAY)
     if price and status == "active":
@@ -105,14 +111,14 @@ def _rate(
 
 def _size(
     status: str | None, balance: int | None, code: str | None, data: str | None
-) -> tuple[int, int] | None:
+) -> tuple[int, int] | tuple[None, None]:
     """Return the cells and bits that storage is charged for; None if they are unknown."""
     if status == "nonexist":
         return 0, 0
     if status not in _STATUS or balance is None or (status == "active" and None in (code, data)):
-        return None
+        return None, None
     try:
         cells, bits = state_weight(code, data)
     except ValueError:
-        return None
+        return None, None
     return cells + 1, bits + _ROOT + 8 * ((balance.bit_length() + 7) // 8) + _STATUS[status]

@@ -11,8 +11,8 @@ import narwhals as nw
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.doubts import tell_repeated
 from tonframes.analysis.expressions import as_float, divided, one_if
-from tonframes.analysis.states import DAY, FREEZE, are_states, rates_of_states
-from tonframes.network.prices import STORAGE
+from tonframes.analysis.states import DAY, FREEZE, MASTERCHAIN, are_states, rates_of_states
+from tonframes.network.prices import SPECIAL, STORAGE
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
@@ -64,7 +64,8 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
 
     Returns
     -------
-    A frame of the same engine with a row for each account, the largest rent first:
+    A frame of the same engine with a row for each account, the largest rent first, and special
+    accounts last:
 
     - account: the account.
     - status, now, balance: the account after its last transaction in the frame: status, unix
@@ -87,13 +88,17 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
       so that the next transaction freezes the account. Null if `days_left` is null, and for
       accounts that are not active.
     - cells, bits: the size that the rent is for; null from transactions.
+    - special: it is a special account of the masterchain, such as the elector, which pays no rent:
+      one of `tonframes.network.prices.SPECIAL`, or one whose transactions collected nothing. The
+      network changes its list of special accounts, so among states others are taken for ordinary
+      ones.
 
     From account states, the newest state of each account counts. `now` is when it was fetched, and
     rent_per_day is what the size costs at the prices of that time. The days count from the last
     transaction, whose time a state does not show, and debts are unknown: they are taken to be 0.
     `intervals` is 0; debt, collected, seconds and steady are null. Code and data that were not
-    fetched leave the rent unknown. Special accounts of the masterchain, which pay no rent, cannot
-    be told apart, and libraries and extra currencies of an account are not counted.
+    fetched leave size and rent unknown. Without `fetched_at` the size is known, and the rent is
+    not. Libraries and extra currencies of an account are not counted.
 
     Unknown values are null, such as the rent of an account with one transaction in the frame.
 
@@ -130,7 +135,13 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     """
     if are_states(transactions):
         rates = rates_of_states(transactions)
-        return intake.give(engines.largest_first(rates, "rent_per_day", ["account"]), transactions)
+    else:
+        rates = _of_transactions(transactions, wide=wide)
+    order, descending = ["special", "rent_per_day", "account"], [False, True, False]
+    return intake.give(rates.sort(order, descending=descending, nulls_last=True), transactions)
+
+
+def _of_transactions(transactions: object, *, wide: bool) -> Frame:
     rows = intake.take(transactions, "storage_rates", TRANSACTIONS, RENT)
     tell_repeated("storage_rates", transactions, rows)
     before = rows.select("hash", since="now", owed="storage_fees_due")
@@ -152,8 +163,7 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     last = rows.join(last, left_on=["account", "lt"], right_on=["account", "last_lt"])
     last = engines.by_row(last, _standing)
     rates = engines.by_row(last.join(intervals, on=_KEYS, how="left"), _projected)
-    rates = engines.by_row(rates, _without_size).select(results.STORAGE_RATES.names())
-    return intake.give(engines.largest_first(rates, "rent_per_day", ["account"]), transactions)
+    return engines.by_row(rates, _without_size).select(results.STORAGE_RATES.names())
 
 
 def _without_size(rates: Frame) -> Frame:
@@ -227,9 +237,12 @@ def _projected(rates: Frame) -> Frame:
     )
     known = nw.when(nw.col("steady") & (collected > 0))
     # The sum of integers is exact. The division by 1 converts it, as in `as_float`.
+    # Any other account of the masterchain pays at least 1 nanoton each time.
+    free = nw.col("account").str.starts_with(MASTERCHAIN) & (collected == 0)
     until_frozen = (nw.col("balance") + FREEZE - nw.col("debt")) / 1
     frozen = known.then(until_frozen / collected * days)
     return rates.with_columns(
+        special=nw.col("account").is_in(SPECIAL) | free.fill_null(value=False),
         days_left=known.then(as_float(rates, "balance") / collected * days),
         days_to_freeze=nw.when(nw.col("status") == "active").then(frozen),
     )

@@ -29,7 +29,6 @@ TRACES = (
     "total_fees",
     "aborted",
     "orig_status",
-    "credit_first",
     "compute_skipped",
     "skipped_reason",
     "bounce",

@@ -4,11 +4,15 @@ Opcodes are conventions. A contract may use any number for anything: a name is t
 the message, and its receiver may do something else. Numbers below 2^16 are chosen by hand, and many
 contracts use them for different messages: only 0 and 0x15 of them have a name.
 
-Opcodes have the names of the service (`decoded_opcode`), also where it misspells one. Opcodes
-without such a name have that of their standard or contract. opcodes.csv has the source of each:
+Opcodes have the names of the service (`decoded_opcode`), also where it misspells one. It takes the
+first constructor with the opcode from InternalMsgBody0 to 11, ExternalMsgBody and ForwardPayload of
+its schemes.tlb (get_opcode_name in logic.cpp). Opcodes without such a name have that of their
+standard or contract. opcodes.csv has the source of each:
 
 - schemes.tlb: ton-index-worker/ton-marker/src/schemes of https://github.com/toncenter/ton-indexer,
   commit 43f04ee1; "older schemes.tlb" is commit 0b36048a. Tags with seven digits lack a leading 0.
+- layerzero.mch, tgbtc.mch: indexer/indexer/events/mch/specs of the same repository, commits
+  11aa2321 and a92dc73a, which say what actions are. Their names are in snake case here.
 - transaction.cpp, block.tlb, elector-code.fc, config-code.fc: https://github.com/ton-blockchain/ton
 - TEP-…: https://github.com/ton-blockchain/TEPs
 - dex-core: op.func of https://github.com/ston-fi/dex-core; an opcode is the CRC32 of its word there
@@ -31,8 +35,8 @@ if TYPE_CHECKING:
 class Opcode:
     """What an opcode means.
 
-    `family` is the standard or contract that it belongs to. `also` is another message of the same
-    contract with the same number, or a log message with it.
+    `family` is the standard or contract that it belongs to. `also` is another message with the same
+    number: of the same contract, or of one that the service does not know; or a log message.
     """
 
     code: int
@@ -46,8 +50,8 @@ def _opcode(row: dict[str, str]) -> Opcode:
     return Opcode(int(row.pop("opcode"), 16), **row)
 
 
-#: By opcode, unsigned. If two conventions share a number, the name contains both names with a
-#: comma between them, as the names of the service do.
+#: By opcode, unsigned. If two conventions share a number that the service has no name for, the name
+#: contains both names with a comma between them.
 OPCODES = {row.code: row for row in map(_opcode, read_table("opcodes.csv"))}
 
 OPCODE_NAMES = {code: row.name for code, row in OPCODES.items()}
@@ -94,13 +98,9 @@ def opcode_name(opcode: object) -> object:
     return name_codes(opcode, "an opcode", _SIGNED_OR_UNSIGNED, _name, opcode_names)
 
 
-def opcode_names(opcode: nw.Expr, decoded: nw.Expr | None = None) -> nw.Expr:
-    """Name opcodes within a frame of any engine, as `opcode_name` does.
-
-    `decoded` is the name that the service gave to each message (`decoded_opcode`). It is preferred.
-    """
-    named = look_up(unsigned_opcodes(opcode), OPCODE_NAMES)
-    return named if decoded is None else nw.coalesce(decoded.cast(nw.String), named)
+def opcode_names(opcode: nw.Expr) -> nw.Expr:
+    """Name opcodes within a frame of any engine, as `opcode_name` does."""
+    return look_up(unsigned_opcodes(opcode), OPCODE_NAMES)
 
 
 def unsigned_opcodes(opcode: nw.Expr) -> nw.Expr:

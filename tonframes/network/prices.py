@@ -168,3 +168,15 @@ STORAGE = (
     StoragePrices(valid_from=0, bit_price=1, cell_price=500),
     StoragePrices(valid_from=1_777_500_000, bit_price=0, cell_price=135),  # 2026-04-29 22:00:00Z
 )
+
+#: Special accounts of the masterchain, which pay neither rent nor gas: the configuration contract
+#: (parameter 0), and those in parameter 31 (`fundamental_smc_addr`) of June 2026 and before. A few
+#: others were special earlier, or are since June 2026.
+SPECIAL = (
+    "-1:0000000000000000000000000000000000000000000000000000000000000000",
+    "-1:3333333333333333333333333333333333333333333333333333333333333333",  # the elector
+    "-1:4D5C0210B35DADDAA219FAC459DBA0FDEFB1FAE4E97A0D0797739FE050D694CA",
+    "-1:5555555555555555555555555555555555555555555555555555555555555555",  # the configuration
+    "-1:DD24C4A1F2B88F8B7053513B5CC6C5A31BC44B2A72DCB4D8C0338AF0F0D37EC5",
+    "-1:EAD7DA389BDE317C5FB285807CE507BAAD31C35FE5534B3C418785E901F64C68",
+)
