@@ -24,3 +24,17 @@ def peak_of(code, setup=""):
     """Return by how many bytes the peak of memory grows while code runs after its setup."""
     command = [sys.executable, "-c", PROGRAM.format(setup=setup, code=code)]
     return int(subprocess.run(command, check=True, capture_output=True).stdout)
+
+
+class Repeated:
+    """A stream that repeats a text, without end or until it has so many bytes."""
+
+    name = "repeated"
+
+    def __init__(self, text, size=float("inf")):
+        self.text, self.left = text, size
+
+    def read(self, size):
+        size = int(min(size, self.left))
+        self.left -= size
+        return (self.text * (size // len(self.text) + 1))[:size]

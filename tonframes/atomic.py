@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import secrets
+import stat
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from itertools import groupby
+from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
 #: Names of files that are being written, and the names that these will get. Data sets ignore names
 #: that begin with `_` or a dot. Many copies are made without names that begin with a dot, so only
@@ -40,17 +43,28 @@ def replacing(file: Path) -> Iterator[IO[bytes]]:
 
 
 @contextmanager
-def replacing_all(files: Sequence[Path]) -> Iterator[list[IO[bytes]]]:
+def replacing_all(files: Sequence[Path], *, keep: bool = False) -> Iterator[list[IO[bytes]]]:
     """Open files for writing, as `replacing` does for one.
 
     They get their names in this order when the content of all of them is on the disk. A process
     that is killed in that moment may leave some of the old files with some of the new ones. Then
     the temporary file of the last one is still there.
+
+    Parameters
+    ----------
+    keep
+        Whether a user has named the files: links are followed, and a file that is replaced keeps
+        its mode, its owner and its group. If it cannot, or is no file, `OSError` is raised.
     """
+    if keep:
+        files = [Path(os.path.realpath(file)) for file in files]
     made = [temporary(file) for file in files]
     try:
         with ExitStack() as stack:
-            sinks: list[IO[bytes]] = [stack.enter_context(new.open("xb")) for new in made]
+            sinks: list[IO[bytes]] = [
+                stack.enter_context(open(new, "xb", opener=partial(_like, file) if keep else None))
+                for new, file in zip(made, files, strict=True)
+            ]
             yield sinks
             for sink in sinks:
                 sink.flush()
@@ -69,6 +83,77 @@ def replacing_all(files: Sequence[Path]) -> Iterator[list[IO[bytes]]]:
             with suppress(OSError):
                 new.unlink(missing_ok=True)
         raise
+
+
+def _like(file: Path, new: str, flags: int) -> int:
+    """Open a new file with the mode, the owner and the group of one that it will replace."""
+    old = _status(file)
+    if old is None or os.name != "posix":
+        return os.open(new, flags, 0o666)
+    if not stat.S_ISREG(old.st_mode):
+        reason = "is a folder, a pipe or a device, and not replaced by a file"
+        raise FileExistsError(errno.EEXIST, reason, str(file))
+    handle = os.open(new, flags, 0o600)  # nobody else opens it before it has its mode
+    try:
+        inherit(handle, file)
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def inherit(handle: int, old: Path) -> None:
+    """Give a new file or folder the mode, the owner and the group of the one that it will replace.
+
+    It is known by its descriptor: somebody else may put a link in the place of its name.
+
+    Raises
+    ------
+    PermissionError
+        The system does not allow it: only root can make a file somebody else's.
+    """
+    made, kept = os.fstat(handle), old.stat()
+    try:
+        if (made.st_uid, made.st_gid) != (kept.st_uid, kept.st_gid):
+            os.fchown(handle, kept.st_uid, kept.st_gid)
+        os.fchmod(handle, stat.S_IMODE(kept.st_mode))
+    except OSError:
+        reason = "its mode, its owner and its group cannot be kept: remove it, or name another path"
+        raise PermissionError(errno.EPERM, reason, str(old)) from None
+
+
+@contextmanager
+def output(file: Path) -> Iterator[IO[bytes]]:
+    """Open what a user has named for writing: a file that is replaced, or a pipe or a device.
+
+    A file is written whole or not at all, as `replacing_all` does with `keep`. A pipe or a device
+    cannot be replaced, so it gets the content as it comes. So does what is the standard output or
+    error of this process, even if it is a file: others write to it as well.
+    """
+    there = _status(file)
+    handle = None if there is None else _standard(there)
+    if handle is None and (there is None or stat.S_ISREG(there.st_mode)):
+        with replacing_all([file], keep=True) as [sink]:
+            yield sink
+    else:
+        with file.open("wb") if handle is None else os.fdopen(os.dup(handle), "wb") as sink:
+            yield sink
+
+
+def _status(file: Path) -> os.stat_result | None:
+    try:
+        return file.stat()
+    except FileNotFoundError:
+        return None
+
+
+def _standard(there: os.stat_result) -> int | None:
+    """Return the descriptor of standard output or error, if it writes to this file."""
+    for handle in (1, 2):
+        with suppress(OSError):  # it is closed
+            if os.path.samestat(there, os.fstat(handle)):
+                return handle
+    return None
 
 
 def sync(folder: Path) -> None:

@@ -3,7 +3,8 @@
 Anybody can write text to a chain: a comment may contain HTML, an escape sequence for terminals, or
 characters that reverse the direction of a line. So this module passes all text through `inert`.
 The HTML has no script and sets no colours: it is readable in light and dark themes and in a
-notebook that is not trusted. Its tables are readable without their styles.
+notebook that is not trusted. Its tables are readable without their styles. Notebooks set text
+between dollar signs as a formula, and a formula may have links: two classes keep them from that.
 
 Addresses are long, so HTML shows only their ends. A shortened address could be mistaken for another
 one with the same ends. Therefore the page always contains the whole address: only a style hides its
@@ -30,6 +31,10 @@ WIDEST = 69
 #: An address in raw or user-friendly form, and how many characters of its end are shown.
 _ADDRESS = re.compile(r"(?<![\w-])(-?[0-9]+:[0-9A-F]{64}|[EUk0][Qf][\w-]{46})(?![\w-])", re.ASCII)
 _END = 6
+#: The class of what MathJax leaves as it is: in version 2, as of nbconvert and nbviewer, and from 3
+#: on, as of JupyterLab (docs.mathjax.org: `ignoreClass` of tex2jax, `ignoreHtmlClass`). It counts
+#: for all that is inside.
+_NO_MATH = "tex2jax_ignore mathjax_ignore"
 #: Hides what is after the first characters, without taking it out of the page.
 _DIGITS = "font-family: monospace"
 _ENDS = (
@@ -152,8 +157,14 @@ class Card:
         )
         tables = "".join(preview.html() for preview in previews)
         return (
-            f"<div><b>{_escape(self.title)}</b><table><tbody>{rows}</tbody></table>{tables}</div>"
+            f'<div class="{_NO_MATH}"><b>{_escape(self.title)}</b><table><tbody>{rows}</tbody>'
+            f"</table>{tables}</div>"
         )
+
+
+def paragraph(text: str) -> str:
+    """Return a text as HTML for a notebook."""
+    return f'<div class="{_NO_MATH}">{_escape(text)}</div>'
 
 
 def _escape(text: str) -> str:

@@ -31,7 +31,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv
 
-from tonframes.atomic import replacing
+from tonframes.atomic import output
 from tonframes.bucket import local
 from tonframes.errors import shorten
 from tonframes.native import enter
@@ -68,13 +68,19 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
         A pandas, polars or pyarrow frame: a table of `Blocks`, or the result of an analysis. The
         index of a pandas frame is written if it has a name.
     path
-        The file. An existing file is replaced when the new one is complete.
+        The file. An existing file is replaced when the new one is complete, and keeps its mode,
+        its owner and its group; of a link, the file at its end is replaced. A pipe or a device is
+        written to as it is: ``write_csv(frame, "/dev/stdout")`` passes the rows to the next
+        program.
 
     Raises
     ------
     TypeError
         `frame` is not such a frame, or a column has values that do not fit into cells, such as
         lists.
+    OSError
+        The file cannot be written, for example because the disk is full, or its owner cannot be
+        kept. A file that was there stays as it is.
 
     Examples
     --------
@@ -92,7 +98,7 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
     # pyarrow 21 to 23 write the header once more for a batch without rows.
     batches = [batch for batch in table.to_batches() if batch.num_rows]
     try:
-        with replacing(file) as sink:
+        with output(file) as sink:
             csv.write_csv(pa.Table.from_batches(batches, table.schema), sink)
     except OSError as error:
         if error.errno is None:

@@ -171,15 +171,16 @@ class TableSet(ABC):
         ----------
         path
             A folder, which is made if it does not exist. Files of the same names are replaced
-            when all new ones are on the disk.
+            when all new ones are on the disk, and keep their mode, owner and group; of a link, the
+            file at its end is replaced. Pipes and devices of these names are refused.
 
         Raises
         ------
         ValueError
             The folder is a store.
         OSError
-            A file cannot be written, for example because the disk is full. The files that were
-            there stay as they are.
+            A file cannot be written, for example because the disk is full, its owner cannot be
+            kept, or something else than a file has its name. What was there stays as it is.
         """
         folder = local(path, f"{type(self).__name__}.write")
         if (folder / "network.json").exists():
@@ -188,7 +189,8 @@ class TableSet(ABC):
         # By these two, `read_blocks` finds out which files belong together.
         about = self._about() | {"tables": list(self._tables), "writing": secrets.token_hex(8)}
         tables = {name: self.arrow(name) for name in self._tables}
-        with replacing_all([folder / f"{name}.parquet" for name in tables]) as sinks:
+        files = [folder / f"{name}.parquet" for name in tables]
+        with replacing_all(files, keep=True) as sinks:
             for sink, (name, rows) in zip(sinks, tables.items(), strict=True):
                 pruning = [c for c in schema.TABLES[name].pruning if c in rows.column_names]
                 # Such a file is also read alone, so each has the units and meanings.

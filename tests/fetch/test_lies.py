@@ -7,6 +7,7 @@ masterchain block at a time, and through windows.
 from __future__ import annotations
 
 import json
+import traceback
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -415,6 +416,88 @@ def test_only_the_blocks_that_may_contain_it_are_asked_for_again(service, client
     assert again.count(HIT) > 10
     assert all(again.count(seqno) <= 2 for seqno in SEQNOS if seqno != HIT)
     assert len(gap) > 1
+
+
+# ── F34: text where a number belongs ─────────────────────────────────────────────────────────────
+
+KEY = "0123456789abcdef-secret"
+
+
+def with_text(content, name):
+    """Replace every member of a name by the key, as if the service had sent a header back."""
+    if isinstance(content, list):
+        return [with_text(each, name) for each in content]
+    if not isinstance(content, dict):
+        return content
+    return {key: KEY if key == name else with_text(value, name) for key, value in content.items()}
+
+
+def names_the_number(call, name):
+    """Raise a `DecodeError` with the path of the number, and without the key anywhere."""
+    with pytest.raises(tf.DecodeError) as caught:
+        call()
+    assert caught.value.path.endswith(f".{name}")
+    assert "***" in caught.value.found
+    assert KEY not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize("name", ["gen_utime", "start_lt", "end_lt", "lt", "shard"])
+def test_blocks_with_text_for_a_number_are_refused_by_its_path(service, tmp_path, name):
+    def spoilt(truth):
+        sent = with_text(content := truth.read(), name)
+        return None if truth.operation == INFO or sent == content else telling(sent)
+
+    service.inject(spoilt)
+    with connect(service, FakeClock(), api_key=KEY) as client:
+        names_the_number(lambda: tf.fetch_blocks(SEQNOS, client=client, store=tmp_path), name)
+    assert not Store(tmp_path).held()
+
+
+def test_a_parent_with_text_for_its_shard_is_no_parent(service, client, tmp_path):
+    def spoilt(row):
+        return (
+            row | {"prev_blocks": with_text(row["prev_blocks"], "shard")} if "shard" in row else row
+        )
+
+    service.inject(every(spoilt))
+    with pytest.raises(tf.IncompleteError) as caught:
+        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    assert KEY not in str(caught.value)
+    assert not Store(tmp_path).held()
+
+
+@pytest.mark.parametrize("block", ["first", "last"])
+@pytest.mark.parametrize("name", ["gen_utime", "start_lt"])
+def test_an_info_with_text_for_a_number_is_refused_by_its_path(chain, tmp_path, block, name):
+    account = tf.read_blocks(chain, SEQNOS).transactions.account[0]
+
+    def spoilt(truth):
+        content = truth.read()
+        return telling(content | {block: content[block] | {name: KEY}})
+
+    with Faulty(chain, windows=True) as service, connect(service, FakeClock(), api_key=KEY) as own:
+        service.inject(spoilt, INFO)
+        for call in (
+            lambda: tf.fetch_transactions(account, client=own, store=tmp_path),
+            lambda: next(tf.follow_blocks(client=own, store=None)),
+            lambda: tf.seqno_at("2026-01-01", client=own),
+        ):
+            names_the_number(call, f"{block}.{name}")
+
+
+def test_a_state_with_text_for_its_last_lt_is_refused_by_its_path(tmp_path, monkeypatch):
+    def spoilt(self, addresses, last, states=HistoryService._states):
+        return with_text(states(self, addresses, last), "last_transaction_lt")
+
+    monkeypatch.setattr(HistoryService, "_states", spoilt)
+    rows = whole_histories()
+    account = rows[0]["account"]
+    with HistoryService(rows) as service, connect(service, FakeClock(), api_key=KEY) as client:
+        for call in (tf.fetch_transactions, tf.fetch_accounts):
+            names_the_number(
+                lambda call=call: call([account], client=client, store=tmp_path),
+                "last_transaction_lt",
+            )
 
 
 # ── F66: messages that are deleted ───────────────────────────────────────────────────────────────

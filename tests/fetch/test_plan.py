@@ -149,7 +149,7 @@ def test_a_plan_is_shown_as_text_and_html(tmp_path):
     store = Store(tmp_path / "a<b")
     plan = tf.plan_blocks(range(FIRST, FIRST + 3), client="offline", store=store.path)
     assert str(plan).startswith("3 masterchain blocks, 0 of them held; to fetch: 90000000:90000003")
-    assert plan._repr_html_() == f"<p>{plan}</p>"
+    assert plan._repr_html_() == f'<div class="tex2jax_ignore mathjax_ignore">{plan}</div>'
 
 
 def test_ten_thousand_files_are_planned_in_no_time(tmp_path):

@@ -325,6 +325,15 @@ def test_an_account_is_in_one_of_the_shards_of_its_workchain(depth, number):
     assert not shard.contains(f"-1:{number:064X}")
 
 
+@pytest.mark.parametrize(
+    "account", ["", "a key", "a:key", "0:key", "0:" + 64 * "Z", "\u0660:" + 64 * "0"]
+)
+def test_text_that_is_no_raw_address_is_in_no_shard(account):
+    gap = Gap(range(FIRST, FIRST + 9), account, 5)
+    assert committing(gap, tables_of(bodies()[:9])["blocks"]) == gap.seqnos
+    assert not Shard(0, 2**63).contains(account)
+
+
 def deleted_and_created(**changes) -> pa.Table:
     """Make an account that is deleted, and created by its next transaction."""
     first = {

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import os
 import re
 import shutil
+import stat
 
 import pandas as pd
 import polars as pl
@@ -316,6 +318,22 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path, store):
     (tmp_path / "lake" / "mine").unlink()
     tf.to_lake(store, tmp_path / "lake")
     assert tf.scan(tmp_path / "lake", "blocks").count_rows()
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs links and modes")
+def test_an_empty_folder_keeps_its_mode_and_a_link_to_one_its_target(tmp_path, store):
+    (tmp_path / "private").mkdir(0o700)
+    (tmp_path / "lake").symlink_to("private")
+    _write(store, tmp_path / "lake")
+    assert (tmp_path / "lake").is_symlink()
+    assert stat.S_IMODE((tmp_path / "private").stat().st_mode) == 0o700
+    assert tf.scan(tmp_path / "lake", "blocks").count_rows()
+    _write(store, tmp_path / "new" / "lake")
+    umask = os.umask(0o22)
+    os.umask(umask)
+    assert stat.S_IMODE((tmp_path / "new" / "lake").stat().st_mode) == 0o777 & ~umask
+    with pytest.raises(ValueError, match="there is something at"):
+        tf.to_lake(store, "/dev/null")
 
 
 def _write(place, path):

@@ -1,19 +1,30 @@
 """JSON that somebody saved becomes rows of a store, marked unproven."""
 
+import importlib
 import json
+import os
 import random
+import re
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 from pandas.testing import assert_frame_equal
+from peaks import Repeated, peak_of
 
 import tonframes as tf
 from tonframes.cli import main
 from tonframes.errors import TonframesWarning
 from tonframes.store import Store
 from tonframes.store.ingested import Ingested
+
+#: The module; the package has the function of the same name.
+ingesting = importlib.import_module("tonframes.store.ingest")
 
 FIRST = 90_000_000
 SOME = range(FIRST, FIRST + 4)
@@ -162,6 +173,98 @@ def test_files_that_are_not_there_and_other_things_are_refused(tmp_path):
         tf.ingest(tmp_path, store=tmp_path)
     with pytest.raises(TypeError, match="JSON, a file or a list"):
         tf.ingest(5, store=tmp_path)
+
+
+# ── sources without an end ────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "text", [b"\0", b"{}", b"[", b"{}\n", b"\n", b"y\n", b'{"transactions": []}']
+)
+def test_a_stream_without_end_ends_in_one_clear_error(tmp_path, text, monkeypatch):
+    monkeypatch.setattr(ingesting, "LONGEST", 2**20)
+    monkeypatch.setattr(ingesting, "MOST", 2**21)
+    with pytest.raises(tf.DecodeError, match=r"^repeated.*: \$: expected") as caught:
+        tf.ingest(Repeated(text), store=tmp_path)
+    assert len(str(caught.value)) < 250
+    if not text.endswith(b"}\n"):
+        assert re.search("at most [0-9,]+ bytes", str(caught.value))
+
+
+def test_lines_without_end_are_committed_until_the_bound(tmp_path, sample, monkeypatch):
+    monkeypatch.setattr(ingesting, "MOST", 2**20)
+    monkeypatch.setattr(ingesting, "BATCH", 1)
+    line = sample.to_json() + b"\n"
+    with pytest.raises(tf.DecodeError, match=r"at most 1,048,576 bytes \(split it into several"):
+        tf.ingest(Repeated(line), store=tmp_path)
+    same(tf.read_blocks(tmp_path, unproven=True), sample)
+
+
+HUGE = """
+import sys, tempfile
+sys.path.insert(0, {folder!r})
+from peaks import Repeated
+tf.ingest(tf.read_blocks(tf.sample(), [90_000_000]).to_json(), store=tempfile.mkdtemp())
+"""
+READ = """
+try:
+    tf.ingest(Repeated({text!r}, 300 * 10**6), store=tempfile.mkdtemp())
+except tf.DecodeError:
+    pass
+else:
+    raise AssertionError
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the peak is that of Linux")
+@pytest.mark.parametrize("text", [b"{}", b"{}\n", b"{},"])
+def test_300_megabytes_take_bounded_memory(text):
+    setup = HUGE.format(folder=str(Path(__file__).parents[1]))
+    assert peak_of(READ.format(text=text), setup) < 300 * 2**20
+
+
+def test_a_text_of_too_many_values_is_refused_before_it_takes_memory(tmp_path):
+    text = b"[" + b"{}," * 10**6 + b"{}]"
+    with pytest.raises(tf.DecodeError, match=r"\$\[0\]: expected transactions"):
+        tf.ingest(text, store=tmp_path)
+    with pytest.raises(tf.DecodeError, match=r"at most 3,000,000 values .* found 6,000,005"):
+        tf.ingest(b"[" + text + b"," + text + b"," + text + b"]", store=tmp_path)
+
+
+def test_a_list_in_a_list_is_refused(tmp_path):
+    with pytest.raises(tf.DecodeError, match=r"documents: \$\[0\]: expected transactions"):
+        tf.ingest('[[{"transactions": []}]]', store=tmp_path)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs devices")
+def test_a_device_is_refused(tmp_path):
+    (tmp_path / "link").symlink_to("/dev/zero")
+    for path in ("/dev/zero", tmp_path / "link"):
+        with pytest.raises(tf.StoreError, match=f"cannot read {path}: it is a device"):
+            tf.ingest(path, store=tmp_path / "store")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="needs pipes")
+def test_a_pipe_is_read(tmp_path, sample):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        written = pool.submit(pipe.write_bytes, sample.to_json())
+        added = tf.ingest(pipe, store=tmp_path / "store")
+    assert written.result()
+    assert added["transactions"] == len(sample.transactions)
+
+
+def test_the_command_reads_stdin_up_to_the_bound(tmp_path, sample, capsys, monkeypatch):
+    store = ["--store", str(tmp_path / "store")]
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(sample.to_json())))
+    assert main(["ingest", "-", *store]) == 0
+    assert f"{len(sample.transactions)} transactions" in capsys.readouterr().out
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=Repeated(b"\0")))
+    assert main(["ingest", "-", *store]) == 1
+    told = capsys.readouterr().err
+    assert "expected JSON of at most 67,108,864 bytes" in told
+    assert told.count("\n") == 1
 
 
 def test_blocks_of_another_network_are_refused(tmp_path, sample):

@@ -23,7 +23,11 @@ def add_ingest(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     ingest = commands.add_parser("ingest", help="Put saved JSON into a store.", description=text)
     ingest.add_argument(
-        "files", nargs="+", type=arguments.path, metavar="FILE", help="a file of JSON; - is stdin"
+        "files",
+        nargs="+",
+        type=arguments.path,
+        metavar="FILE",
+        help="a file or a pipe of JSON; - is stdin",
     )
     ingest.add_argument(
         "--store",

@@ -35,7 +35,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from tonframes.atomic import replacing
+from tonframes.atomic import output
 from tonframes.bucket import local
 from tonframes.errors import shorten
 from tonframes.excel.headers import comment, declared_columns, number_format, shown, with_units
@@ -78,7 +78,8 @@ def write_excel(path: str | PathLike[str], tables: Any) -> None:
     ----------
     path
         The file, whose name ends in ``.xlsx``. An existing file is replaced when the new one is
-        complete.
+        complete, and keeps its mode, its owner and its group; of a link, the file at its end is
+        replaced. A pipe or a device is written to as it is.
     tables
         A frame of any engine; a `Blocks`, `Transactions` or `Accounts`; or a dict of frames by the
         names of their sheets. The index of a pandas frame is written if it has a name.
@@ -90,6 +91,9 @@ def write_excel(path: str | PathLike[str], tables: Any) -> None:
         or the name of the file does not end in ``.xlsx``.
     TypeError
         Something is not a frame.
+    OSError
+        The file cannot be written, for example because the disk is full, or its owner cannot be
+        kept. A file that was there stays as it is.
     ImportError
         XlsxWriter is not installed.
 
@@ -121,7 +125,7 @@ def write_excel(path: str | PathLike[str], tables: Any) -> None:
         )
     sheets = [_sheet(name, frame) for name, frame in _named(tables).items()]
     _check_names([sheet.name for sheet in sheets])
-    with replacing(file) as sink:
+    with output(file) as sink:
         _write(sink, sheets)
 
 

@@ -7,7 +7,9 @@ unknown: a warning says so, and the store is named after the host.
 
 from __future__ import annotations
 
+import re
 from http import HTTPStatus
+from itertools import product
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
@@ -18,6 +20,7 @@ from tonframes.addresses import marked_test_only, warn_of_test_only
 from tonframes.errors import DecodeError, RequestError, StoreError, shorten, warn
 from tonframes.fetch.shown import shown
 from tonframes.store import NETWORKS
+from tonframes.wire.kinds import DIGITS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,6 +65,8 @@ class MasterchainInfo(msgspec.Struct):
 
 
 _decode_info = msgspec.json.Decoder(MasterchainInfo).decode
+#: Numbers that are written as text: of 32 and of 64 bits (ton, block.tlb `block_info`).
+_DIGITS = {"gen_utime": re.compile("[0-9]{1,10}"), "start_lt": re.compile("[0-9]{1,19}")}
 
 
 def last_shown(client: Client, seqno: int) -> int:
@@ -107,10 +112,15 @@ def _repeated(client: Client) -> MasterchainInfo:
 
 def _parse(answer: bytes) -> MasterchainInfo:
     try:
-        return _decode_info(answer)
+        info = _decode_info(answer)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         expected = "the first and the last masterchain block"
         raise DecodeError("$.last", expected, shorten(str(error))) from None
+    for name, (key, digits) in product(("last", "first"), _DIGITS.items()):
+        text = getattr(getattr(info, name), key, None)
+        if text is not None and not digits.fullmatch(text):
+            raise DecodeError(f"$.{name}.{key}", DIGITS.expected, shorten(text))
+    return info
 
 
 class Network:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
 from tonframes.client import MOST_ROWS
+from tonframes.display import paragraph
 from tonframes.fetch.density import Density, measure
 from tonframes.fetch.headers import PAGES as SLICE
 from tonframes.fetch.intervals import PAGES as INTERVAL
@@ -113,7 +113,7 @@ class Plan:
         return f"{requests} requests ({times_of(requests)})"
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(str(self))}</p>"
+        return paragraph(str(self))
 
 
 def plan_blocks(

@@ -56,6 +56,7 @@ A service whose answers all agree can still lie. These proofs do not notice
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -67,7 +68,7 @@ import pyarrow.compute as pc
 from tonframes.wire.kinds import REFUSALS, SHARD
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Collection, Iterable
 
     from tonframes.wire.pages import Page
     from tonframes.wire.transactions import Outline
@@ -98,11 +99,12 @@ class Shard(NamedTuple):
         return (self.prefix & -self.prefix) << 1
 
     def contains(self, account: str) -> bool:
-        """Return whether an account, in raw form, is in the shard."""
-        workchain, _, address = account.partition(":")
+        """Return whether an account, in raw form, is in the shard; no other text is in any."""
+        raw = _RAW.fullmatch(account)
+        if raw is None or int(raw[1]) != self.workchain:
+            return False
         first = self.prefix - self.width // 2
-        near = first <= int(address[:16], 16) < first + self.width
-        return self.workchain == int(workchain) and near
+        return first <= int(raw[2], 16) < first + self.width
 
     def overlaps(self, other: Shard) -> bool:
         """Return whether two shards have common accounts."""
@@ -116,6 +118,9 @@ LINKED = [
     "account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "orig_status", "end_status",
     "mc_block_seqno",
 ]  # fmt: skip
+
+#: A raw address: the workchain, and the first 64 bits of the account.
+_RAW = re.compile(r"(-?[0-9]{1,10}):([0-9A-Fa-f]{16})[0-9A-Fa-f]{48}")
 
 #: What identifies a block: its shard and its seqno.
 Key = tuple[Shard, int]
@@ -158,10 +163,7 @@ def links(pages: Iterable[Page]) -> dict[tuple[Shard, int], Link]:
     for page in pages:
         for row in page.answer.blocks or ():
             shard = Shard(row.workchain, prefix_of(row.shard))
-            parents = tuple(
-                (Shard(parent.workchain, prefix_of(parent.shard)), parent.seqno)
-                for parent in _parents(bytes(row.prev_blocks))
-            )
+            parents = _parents(bytes(row.prev_blocks))
             found[shard, row.seqno] = Link(shard, row.seqno, parents, row.tx_count or 0)
     return found
 
@@ -433,9 +435,10 @@ class _Id(msgspec.Struct):
 _decode_ids = msgspec.json.Decoder(list[_Id] | None).decode
 
 
-def _parents(token: bytes) -> Sequence[_Id]:
+def _parents(token: bytes) -> tuple[Key, ...]:
     try:
-        return _decode_ids(token or b"null") or ()
+        ids = _decode_ids(token or b"null") or ()
+        return tuple((Shard(i.workchain, prefix_of(i.shard)), i.seqno) for i in ids)
     except REFUSALS:
         return ()
 

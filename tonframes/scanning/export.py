@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -11,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from tonframes.atomic import temporary
+from tonframes.atomic import inherit, temporary
 from tonframes.bucket import local
 from tonframes.errors import shorten
 from tonframes.native import enter
@@ -25,7 +27,6 @@ from tonframes.tableset import TableSet
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from os import PathLike
-    from pathlib import Path
 
 #: The partitions of the lake: the date of the block in UTC, such as `date=2026-05-28`.
 _BY_DATE = pads.partitioning(pa.schema([("date", pa.string())]), flavor="hive")
@@ -48,13 +49,16 @@ def to_lake(
         with pyarrow returns; or frames of pandas, polars or pyarrow by the names of their tables.
         A store and a `Scan` need not fit into memory.
     path
-        A folder that does not exist yet, or is empty. It gets its name when all files are written.
+        A folder that does not exist yet, or is empty; or a link to one. It gets its name when all
+        files are written. An empty folder is replaced, and its mode, owner and group stay.
 
     Raises
     ------
     ValueError
         There is something at `path`; or a value cannot be written: a number does not fit into the
         32 bits that it has in the lake, a body is no base64, or a block has no time.
+    OSError
+        The files cannot be written, or the owner of an empty folder cannot be kept.
 
     Notes
     -----
@@ -74,12 +78,18 @@ def to_lake(
     ...     lake.count_rows()
     3000
     """
-    folder = local(path, "to_lake")
+    folder = Path(os.path.realpath(local(path, "to_lake")))
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"there is something at {folder}: to_lake writes into a new folder")
     made = temporary(folder)
-    made.mkdir(parents=True)
+    made.mkdir(0o700 if folder.exists() else 0o777, parents=True)
     try:
+        if folder.exists() and os.name == "posix":
+            handle = os.open(made, os.O_RDONLY | os.O_NOFOLLOW)
+            try:
+                inherit(handle, folder)
+            finally:
+                os.close(handle)
         for name, (place, *_) in FOLDERS.items():
             rows = _rows(source, name)
             if rows is not None:

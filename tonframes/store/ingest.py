@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BytesIO
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -32,6 +35,17 @@ Source = str | PathLike[str] | bytes | Mapping[str, Any] | IO[Any]
 
 #: Rows that are decoded and committed together.
 BATCH = 20_000
+#: Bytes of one JSON text: as many as a `Client` takes in one answer. Reading a text of real rows
+#: takes about four times its size.
+LONGEST = 2**26
+#: Values in it, by their commas and braces. A value takes up to 700 bytes when it is read
+#: (`tonframes.client.size`), so a text takes 2 GiB at most. Real ones have 29 bytes for each.
+MOST_VALUES = 3_000_000
+#: Bytes of one file, pipe or stream with a text on each line: about 250,000 transactions. Lines are
+#: read one after the other, but one of these may have no end.
+MOST = 2**30
+#: Bytes that are read at once.
+_CHUNK = 2**20
 
 #: The lists of an answer, each with keys that its records have and those of other lists have not.
 _LISTS = {
@@ -55,11 +69,12 @@ def ingest(
     ----------
     documents
         Files, JSON, or a list of them. A `Path` is a file, and so is text unless it begins with
-        "{" or "[". Bytes, other text and dicts are JSON.
+        "{" or "[". Bytes, other text and dicts are JSON. A file may be a pipe, but not a device.
 
         JSON is an answer of the service with transactions, blocks or accounts, a single record of
-        one of these, or a list of answers and records. A file can also have one of them on each
-        line (JSON Lines). Both dialects can be mixed.
+        one of these, or a list of answers and records: at most 64 MiB and three million values.
+        A file can also have one of them on each line (JSON Lines), and then at most 1 GiB in all.
+        Both dialects can be mixed.
     store
         Folder of the store, which is made if it does not exist.
 
@@ -70,9 +85,10 @@ def ingest(
     Raises
     ------
     DecodeError
-        Something is not JSON, or not of the declared form, or says something else than what was
-        ingested before of the same transaction or block. `path` begins with the file and the line.
-        What came before it may be committed: after a correction, ingest all of it again.
+        Something is not JSON, or too large, or not of the declared form, or says something else
+        than what was ingested before of the same transaction or block. `path` begins with the file
+        and the line. What came before it may be committed: after a correction, ingest all of it
+        again.
     StoreError
         A file cannot be read, the store cannot be written to, or blocks are of another network
         than the store.
@@ -122,13 +138,15 @@ class _Document:
 def _batches(documents: Source | Iterable[Source]) -> Iterator[list[_Document]]:
     """Read documents in batches, each with one kind of answer."""
     batch: list[_Document] = []
-    rows = 0
+    rows = size = 0
     for document in _documents(documents):
-        if batch and (rows >= BATCH or document.page.record is not batch[0].page.record):
+        full = rows >= BATCH or size >= LONGEST
+        if batch and (full or document.page.record is not batch[0].page.record):
             yield batch
-            batch, rows = [], 0
+            batch, rows, size = [], 0, 0
         batch.append(document)
-        rows += document.rows
+        rows += max(1, document.rows)
+        size += len(document.page.content)
     if batch:
         yield batch
 
@@ -164,25 +182,23 @@ def _check_network(store: Store, tables: Tables) -> None:
 
 
 def _documents(documents: Source | Iterable[Source]) -> Iterator[_Document]:
-    for name, content in _contents(documents, "documents"):
-        for where, token in _tokens(name, content):
-            yield from _read(where, token)
+    for where, text in _texts(documents, "documents"):
+        yield from _read(where, text)
 
 
-def _contents(documents: Any, name: str) -> Iterator[tuple[str, bytes]]:
-    """Yield the name and the content of each file, text or dict."""
+def _texts(documents: Any, name: str) -> Iterator[tuple[str, bytes]]:
+    """Yield each JSON text of files, texts and dicts, and where it is."""
     if isinstance(documents, Mapping | bytes | bytearray | memoryview) or _is_json(documents):
         with _located(f"{name}: $", "$"):
             content = json_bytes(documents)
-        yield name, content
+        yield from _in_stream(name, BytesIO(content))
     elif isinstance(documents, str | PathLike):
-        yield str(documents), _file(Path(documents))
+        yield from _in_file(Path(documents))
     elif hasattr(documents, "read"):
-        content = documents.read()
-        yield str(getattr(documents, "name", name)), json_bytes(content)
+        yield from _in_stream(str(getattr(documents, "name", name)), documents)
     elif isinstance(documents, Iterable):
         for i, document in enumerate(documents):
-            yield from _contents(document, f"{name}[{i}]")
+            yield from _texts(document, f"{name}[{i}]")
     else:
         raise TypeError(f"{name} is JSON, a file or a list of them, not {shorten(documents)}")
 
@@ -191,28 +207,77 @@ def _is_json(text: object) -> bool:
     return isinstance(text, str) and text.lstrip("\ufeff \t\r\n").startswith(("{", "["))
 
 
-def _file(path: Path) -> bytes:
+def _in_file(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
-        return path.expanduser().read_bytes()
+        found = path.expanduser()
+        mode = found.stat().st_mode
+        if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+            raise StoreError(f"cannot read {path}: it is a device, not a file or a pipe", path=path)
+        with found.open("rb") as source:
+            yield from _in_stream(str(path), source)
     except OSError as error:
         raise StoreError(f"cannot read {path}: {error.strerror or error}", path=path) from error
 
 
-def _tokens(name: str, content: bytes) -> Iterator[tuple[str, bytes]]:
-    """Yield JSON and where it is: the whole content, or each of its lines."""
-    content = content.removeprefix(codecs.BOM_UTF8)
-    fault = _malformed(content)
-    if fault is None:
-        yield f"{name}: $", content
+def _in_stream(name: str, source: IO[Any]) -> Iterator[tuple[str, bytes]]:
+    """Yield the whole content, or each of its lines if the first of them is JSON by itself."""
+    where, lines = f"{name}: $", _lines(name, source)
+    first = next(lines, (1, b""))
+    if _malformed(first[1]) is None:
+        second = next(lines, None)
+        if second is None:
+            yield where, _checked(where, first[1])
+            return
+        for number, line in chain([first, second], lines):
+            where = f"{name}, line {number}: $"
+            yield where, _checked(where, line)
         return
-    lines = [(i, line) for i, line in enumerate(content.splitlines(), start=1) if line.strip()]
-    if not lines or _malformed(lines[0][1]) is not None:
-        raise DecodeError(f"{name}: $", "JSON", f"{shorten(content)} ({fault})")
-    for number, line in lines:
-        where = f"{name}, line {number}: $"
-        if fault := _malformed(line):
-            raise DecodeError(where, "JSON", f"{shorten(line)} ({fault})")
-        yield where, line
+    whole, last = bytearray(), 1
+    for number, line in chain([first], lines):
+        whole += b"\n" * (number - last) + line
+        last = number
+        if len(whole) > LONGEST:
+            raise _too_long(where)
+    yield where, _checked(where, bytes(whole))
+
+
+def _lines(name: str, source: IO[Any]) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not blank, and their numbers."""
+    number, size, rest = 0, 0, bytearray()
+    while chunk := json_bytes(source.read(_CHUNK)):
+        rest += chunk if size else chunk.removeprefix(codecs.BOM_UTF8)
+        size += len(chunk)
+        if size > MOST:
+            expected = f"at most {MOST:,} bytes (split it into several files)"
+            raise DecodeError(f"{name}: $", expected, "more")
+        if b"\n" in chunk:
+            *lines, rest = rest.split(b"\n")
+            for line in lines:
+                number += 1
+                if line.strip():
+                    yield number, bytes(line)
+        if len(rest) > LONGEST:
+            raise _too_long(f"{name}, line {number + 1}: $")
+    if rest.strip():
+        yield number + 1, bytes(rest)
+
+
+def _too_long(where: str) -> DecodeError:
+    expected = f"JSON of at most {LONGEST:,} bytes (write one answer or record on each line)"
+    return DecodeError(where, expected, "more")
+
+
+def _checked(where: str, text: bytes) -> bytes:
+    """Return a JSON text that is not malformed, and not too large to be read."""
+    if len(text) > LONGEST:
+        raise _too_long(where)
+    if fault := _malformed(text):
+        raise DecodeError(where, "JSON", f"{shorten(text)} ({fault})")
+    values = text.count(b",") + text.count(b"{")
+    if values > MOST_VALUES:
+        expected = f"at most {MOST_VALUES:,} values (write one answer or record on each line)"
+        raise DecodeError(where, expected, f"{values:,}")
+    return text
 
 
 def _malformed(content: bytes) -> str | None:
@@ -223,13 +288,16 @@ def _malformed(content: bytes) -> str | None:
     return None
 
 
-def _read(where: str, token: bytes) -> Iterator[_Document]:
+def _read(where: str, text: bytes) -> Iterator[_Document]:
     """Read an answer, a record, or a list of them."""
-    token = token.strip()
-    if token.startswith(b"["):
-        for i, item in enumerate(msgspec.json.decode(token, type=list[msgspec.Raw])):
-            yield from _read(f"{where}[{i}]", bytes(item))
-        return
+    if text.lstrip().startswith(b"["):
+        for i, item in enumerate(msgspec.json.decode(text, type=list[msgspec.Raw])):
+            yield from _read_one(f"{where}[{i}]", bytes(item))
+    else:
+        yield from _read_one(where, text.strip())
+
+
+def _read_one(where: str, token: bytes) -> Iterator[_Document]:
     keys = _keys(token)
     names = [name for name in _LISTS if name in keys]
     inner = "$"

@@ -19,7 +19,15 @@ import pyarrow as pa
 from tonframes.errors import DecodeError, shorten, warn
 from tonframes.wire import codec, schema, tolerant, transactions
 from tonframes.wire.extra import dump, pointer_to
-from tonframes.wire.kinds import OBJECT, REFUSALS, Mismatch, Oversize, count_colons
+from tonframes.wire.kinds import (
+    DIGITS,
+    OBJECT,
+    REFUSALS,
+    SHARD,
+    Mismatch,
+    Oversize,
+    count_colons,
+)
 from tonframes.wire.record import Loose, Record, Rows
 from tonframes.wire.tables import fit
 
@@ -116,12 +124,27 @@ def _read_strictly(record: Record, content: bytes) -> Page | None:
         if len(tokens) > transactions.MANY:
             gathered = transactions.gather(structs, {})
             answer = msgspec.structs.replace(answer, transactions=gathered.outlines)
-            return Page(record, content, answer, {}, None, gathered)
-        if tokens:
-            answer = msgspec.structs.replace(answer, transactions=list(structs))
-        return _with_outlines(Page(record, content, answer, {}, answer))
+            page = Page(record, content, answer, {}, None, gathered)
+        else:
+            if tokens:
+                answer = msgspec.structs.replace(answer, transactions=list(structs))
+            page = _with_outlines(Page(record, content, answer, {}, answer))
+        _prove_numbers(page.answer)
     except REFUSALS:
         return None
+    return page
+
+
+def _prove_numbers(answer: Any) -> None:
+    """Refuse text that is no number where fetching reads one before the rows become columns."""
+    transactions, blocks, accounts = (
+        getattr(answer, name, None) or () for name in ("transactions", "blocks", "accounts")
+    )
+    times = ((row.gen_utime, row.start_lt, row.end_lt) for row in blocks)
+    lts = ((row.lt,) for row in transactions)
+    states = ((row.last_transaction_lt,) for row in accounts)
+    DIGITS.decode(list(chain.from_iterable(chain(times, lts, states))))
+    SHARD.decode([row.shard for row in chain(blocks, (row.block_ref for row in transactions))])
 
 
 def _read_tolerantly(record: Record, content: bytes) -> Page:

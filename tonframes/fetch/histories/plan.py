@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from dataclasses import dataclass
 from math import ceil
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tonframes.display import paragraph
 from tonframes.errors import StoreError
 from tonframes.fetch.histories.reading import AccountPage, read_page
 from tonframes.fetch.histories.transactions import resolve_accounts
@@ -91,7 +91,7 @@ about 5 requests (5 s without a key for TON Center, under a second with free, pl
         )
 
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(str(self))}</p>"
+        return paragraph(str(self))
 
 
 def plan_transactions(
