@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 
 from tonframes.client import TooLongError
 from tonframes.fetch.block import wait_before
-from tonframes.fetch.histories.chains import After, Created, Disputed, Last, Named
+from tonframes.fetch.histories.chains import After, Created, Disputed, Named
 from tonframes.fetch.histories.reading import (
     WITNESS,
+    Last,
     last_transactions,
     read_page,
     read_window,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
+from tonframes.fetch.histories.reading import Last
 from tonframes.fetch.network import LAG
 from tonframes.store import COLUMNS, Span, gaps_of, joined_spans, new_rows, spans_of, with_hash
 
@@ -116,13 +117,6 @@ class Created:
 
 
 Step = After | Named | Disputed | Created
-
-
-class Last(NamedTuple):
-    """An account's last transaction."""
-
-    lt: int
-    hash: str | None
 
 
 class _Row(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from tonframes.addresses import to_raw
 from tonframes.client import TooManyRowsError
 from tonframes.errors import DecodeError, shorten
-from tonframes.fetch.histories.chains import Last
 from tonframes.fetch.proof import contradicted, lack
 from tonframes.store import COLUMNS
 from tonframes.wire import pages, schema
@@ -27,6 +26,13 @@ if TYPE_CHECKING:
 
 #: The elector. It runs in every masterchain block (ton, block.tlb `trans_tick_tock`).
 WITNESS = "-1:" + "3" * 64
+
+
+class Last(NamedTuple):
+    """An account's last transaction."""
+
+    lt: int
+    hash: str | None
 
 
 @dataclass(frozen=True, slots=True)
