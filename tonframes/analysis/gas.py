@@ -133,9 +133,9 @@ def gas_summary(
     >>> shown = summary[["operation", "calls", "gas_median", "gas_max", "gas_fees"]]
     >>> print(shown.head(3).to_string(index=False))
                    operation  calls  gas_median  gas_max  gas_fees
-                    external    778        3308     9958 317941781
-                  0x5a17c0de     44         737  1000000 136269781
-    jetton_internal_transfer    221        8405     8405 122727015
+                    external    777        3308     9958 314723563
+                  0x5a17c0de     42         734  1000000 136073115
+    jetton_internal_transfer    204        8461    10403 114986405
     """
     messages = intake.paired("gas_summary", transactions, messages)
     money = read_prices("gas_summary", prices, currency, ["gas_fees"])
@@ -311,8 +311,8 @@ def gas_outliers(
     >>> from tonframes import read_blocks, sample
     >>> far = gas_outliers(read_blocks(sample()), factor=1.5)
     >>> far[["gas_used", "gas_median", "calls"]].drop_duplicates().to_dict("records")
-    [{'gas_used': 9958, 'gas_median': 4939, 'calls': 277},
-     {'gas_used': 5234, 'gas_median': 3308, 'calls': 447}]
+    [{'gas_used': 9958, 'gas_median': 4939, 'calls': 256},
+     {'gas_used': 5234, 'gas_median': 3308, 'calls': 487}]
     """
     if isinstance(factor, bool) or not isinstance(factor, int | float):
         raise TypeError(f"factor is a number, not {shorten(factor)}")
