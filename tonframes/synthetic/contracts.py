@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 TRANSFER, INTERNAL_TRANSFER, MINT, NFT_TRANSFER = 0x0F8A7EA5, 0x178D4519, 0x642B7D07, 0x5FCC3D14
 #: Nanoton that a jetton transfer needs for its own fees.
 JETTON_GAS = 20_000_000
-#: Gas of jetton wallets. Each jetton has its own code, and in one code each path needs another
-#: amount: real transfers need 6,300 to 10,300; the constants of the stablecoin are 10,065 and 10,435.
+#: Gas of jetton wallets. Each jetton has its own code, and each path through it needs another
+#: amount. Real transfers need 6,300 to 10,300; the stablecoin reserves 10,065 and 10,435 (gas.fc).
 TRANSFER_GAS, RECEIVE_GAS = range(6_300, 10_301), range(7_600, 10_436)
 #: More cells than an account's state may have (parameter 43, `max_acc_state_cells`).
 TOO_MANY_CELLS = 65_537

@@ -174,10 +174,10 @@ def _add_tokens(people: Population) -> None:
         memory = {"supply": SUPPLIES, "admin": admin}
         master = people.settle(contracts.JETTON_MASTER, 5 * TON, memory)
         people.masters.append(master)
-        pool = {"ton": POOL_TON, "jettons": POOL_JETTONS, "fees": 0}
-        pool |= {"admin": admin, "master": master.address}
+        holding = {"ton": POOL_TON, "jettons": POOL_JETTONS, "fees": 0}
+        memory = holding | {"admin": admin, "master": master.address}
         people.exchanges[master.address] = people.settle(
-            exchange.EXCHANGE_V2, POOL_TON + 10 * TON, pool
+            exchange.EXCHANGE_V2, POOL_TON + 10 * TON, memory
         )
     for owner in people.wallets[::2]:
         address, init = contracts.jetton_wallet_of(
