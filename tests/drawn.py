@@ -15,7 +15,7 @@ from tonframes.plots import (
 )
 
 #: The trace of a jetton transfer, within the first rows of the sample.
-TRANSFER = "zoPlruANu5jJi/NuxBxjlJmA/LCIs62nDWLeaCLD0ls="
+TRANSFER = "LGrGL9GEJdOiqsrnRQub/Z9D13yzm8YJzmNKi8SXsJI="
 #: Every kind of plot: a function and its options.
 PLOTS = {
     "fees": (plot_fees, {}),

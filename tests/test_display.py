@@ -125,7 +125,7 @@ def test_what_only_contains_an_address_is_not_shortened():
 
 # ── blocks and accounts ──────────────────────────────────────────────────────────────────────────
 
-SPAN = "2026-05-28 20:26:41 UTC to 2026-05-28 20:30:52 UTC (4 min)"
+SPAN = "2026-05-28 20:26:43 UTC to 2026-05-28 20:30:44 UTC (4 min)"
 
 
 def test_a_view_of_a_store_says_what_it_is_and_reads_no_table(monkeypatch):
@@ -135,7 +135,7 @@ def test_a_view_of_a_store_says_what_it_is_and_reads_no_table(monkeypatch):
     blocks = tf.read_blocks(tf.sample())
     monkeypatch.setattr(Reader, "read", no)
     monkeypatch.setattr(Reader, "snapshot", no)
-    counts = "3,000 transactions, 4,562 messages, 406 blocks, address_book"
+    counts = "3,000 transactions, 4,644 messages, 409 blocks, address_book"
     text = repr(blocks)
     assert text.startswith(f"<masterchain blocks 90000000:90000120: {counts}\n")
     html = read(blocks._repr_html_())
@@ -150,7 +150,7 @@ def test_a_view_of_a_store_says_what_it_is_and_reads_no_table(monkeypatch):
         assert told in html
     assert re.search(r"proven +synthetic", text)
     assert "memory" not in text
-    for told in (".transactions: 3,000 rows, 100 columns", ".messages: 4,562 rows, 38 columns"):
+    for told in (".transactions: 3,000 rows, 100 columns", ".messages: 4,644 rows, 38 columns"):
         assert told in html
     assert ".address_book: read when it is used" in html
     assert blocks._frames == {}
@@ -158,9 +158,9 @@ def test_a_view_of_a_store_says_what_it_is_and_reads_no_table(monkeypatch):
 
 def test_a_table_that_was_asked_for_is_counted_and_shown():
     blocks = tf.read_blocks(tf.sample())
-    assert len(blocks.address_book) == 493
-    assert ", 493 address_book\n" in repr(blocks)
-    assert ".address_book: 493 rows, 6 columns" in read(blocks._repr_html_())
+    assert len(blocks.address_book) == 461
+    assert ", 461 address_book\n" in repr(blocks)
+    assert ".address_book: 461 rows, 6 columns" in read(blocks._repr_html_())
     assert re.search(r"memory +[0-9.]+ kB\n +on disk +[0-9.]+ MB>", repr(blocks))
 
 
@@ -242,10 +242,10 @@ def test_a_time_beyond_the_calendar_is_left_out():
 def test_accounts_say_when_they_were_fetched():
     accounts = tf.read_accounts(tf.sample())
     text = repr(accounts)
-    assert text.startswith("<account states: 300 accounts, 524 address_book, 129 metadata\n")
-    assert "fetched  2026-05-28 20:28:41 UTC to 2026-05-28 20:30:52 UTC" in text
+    assert text.startswith("<account states: 300 accounts, 495 address_book, 118 metadata\n")
+    assert "fetched  2026-05-28 20:28:49 UTC to 2026-05-28 20:30:44 UTC" in text
     html = read(accounts._repr_html_())
-    assert ".metadata: 129 rows, 5 columns" in html
+    assert ".metadata: 118 rows, 5 columns" in html
     assert accounts.accounts.address[0] in html
 
 

@@ -106,6 +106,45 @@ def test_any_period_of_the_three_months_can_be_read():
     assert 0 < dead.transactions.account.nunique() < 11
 
 
+def read(name):
+    return (tf.read_blocks if name == "blocks" else tf.read_transactions)(tf.sample(name))
+
+
+@pytest.mark.parametrize("name", ["blocks", "histories"])
+@pytest.mark.parametrize(
+    ("operation", "least", "most"),
+    [
+        # Of the real chain: recorded calls, and the constants that jettons reserve for gas.
+        ("jetton_transfer", 6_300, 10_300),
+        ("jetton_internal_transfer", 7_600, 10_435),
+        ("jetton_notify", 7_000, 16_721),
+    ],
+)
+def test_gas_of_jettons_spreads_as_on_the_real_chain(name, operation, least, most):
+    held = read(name)
+    named = tf.with_operation(held.transactions, held.messages)
+    done = named[(named.operation == operation) & named.compute_success.fillna(value=False)]
+    if operation == "jetton_notify":  # of exchanges: wallets send nothing when they are told
+        done = done[done.action_msgs_created > 0]
+    gas = done.compute_gas_used
+    assert least <= gas.min() < gas.max() <= most
+    assert gas.nunique() > 40
+    assert gas.median() < 0.9 * gas.max()
+
+
+def test_most_notices_of_jettons_that_run_are_those_of_exchanges():
+    summary = tf.gas_summary(read("blocks"), by="operation").set_index("operation")
+    noticed = summary.loc["jetton_notify"]
+    assert 7_500 < noticed.gas_median < 9_000  # 8,258 on the real chain
+    assert noticed.gas_median < noticed.gas_max
+
+
+def test_wallets_receive_excesses_for_the_gas_of_real_ones():
+    named = tf.with_operation(read("blocks").transactions, read("blocks").messages)
+    excesses = named[(named.operation == "excess") & ~named.compute_skipped.fillna(value=True)]
+    assert set(excesses.compute_gas_used) == {778, 991}  # wallets v5 and v4, as recorded
+
+
 def test_histories_are_served_and_fetched_again(tmp_path):
     shipped = tf.read_transactions(tf.sample("histories"))
     with tf.serve(tf.sample("histories")) as url, tf.Client(url) as client:

@@ -47,7 +47,7 @@ def test_flows_and_traces_have_the_same_units(frames, prices):
         assert unit in ax.get_title(loc="left")
         drawn[unit] = texts(ax.texts)
     assert drawn["TON"] == ["0.15", "0.149", "0.109", "0.01"]
-    assert drawn["USD"] == ["0.6", "0.595", "0.435", "0.04"]
+    assert drawn["USD"] == ["0.6", "0.596", "0.435", "0.04"]
     assert drawn["nanoton"][0] == "150 million"
 
 

@@ -344,7 +344,7 @@ def test_a_full_disk(tmp_path):
     with mounted(path, "-t", "tmpfs", "-o", "size=2m", "tmpfs"):
         store = claimed(path / "store")
         commit(store, LOWER)
-        (path / "ballast").write_bytes(bytes(shutil.disk_usage(path).free - 3 * 2**15))
+        (path / "ballast").write_bytes(bytes(shutil.disk_usage(path).free - 5 * 2**14))
         with pytest.raises(
             tf.StoreError, match=r"cannot write .* bytes\): No space left"
         ) as caught:

@@ -142,7 +142,7 @@ def activity(
     >>> hours = activity(blocks)
     >>> hours[["transactions", "accounts", "internal", "value"]]
        transactions  accounts  internal                value
-    0          3000       493      1862  2000000397546262824
+    0          3000       460      1863  2000001511574677736
     """
     messages = intake.paired("activity", transactions, messages)
     counts, amounts = ["gas_used", "gas_known"], ["total_fees"]
@@ -321,7 +321,7 @@ def flows(
     >>> from tonframes import read_blocks, sample
     >>> pairs = flows(read_blocks(sample()))
     >>> pairs[["messages", "value", "bounced"]].iloc[:2].values.tolist()
-    [[2, 2000000000000000002, 0], [3, 1896469815, 0]]
+    [[2, 2000000000000000002, 0], [4, 87394639926, 0]]
     """
     keys = keys_of("flows", by)
     if wrong := next((key for key in keys if key in _NO_KEYS), None):

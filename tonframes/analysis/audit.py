@@ -142,7 +142,7 @@ def check_fees(
     >>> from tonframes import read_blocks, sample
     >>> transactions = read_blocks(sample()).transactions
     >>> check_fees(transactions)["verdict"].value_counts().to_dict()
-    {'ok': 2222, 'unknown': 778}
+    {'ok': 2223, 'unknown': 777}
     """
     history = checked_prices(prices)
     messages = intake.paired("check_fees", transactions, messages)

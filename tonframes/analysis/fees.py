@@ -119,7 +119,7 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     >>> from tonframes import read_blocks, sample
     >>> fees = fee_breakdown(read_blocks(sample()))
     >>> fees.drop(columns=["hash", "complete"]).sum()["import"]
-    np.int64(245928565)
+    np.int64(260352630)
     >>> bool((fees.residual == 0).all())
     True
     """
@@ -265,11 +265,11 @@ def fee_summary(
     ... }
     >>> for name, figure in figures.items():
     ...     print(f"{figure:>13,} {figure / cost:8.2%}  {name}")
-    2,105,122,284   88.43%  total_fees
-    2,380,609,791  100.00%  total_fees + fwd_fee of messages out (this)
-    2,379,797,857   99.97%  total_fees + fwd_fee of messages in
-    2,655,285,364  111.54%  total_fees + fwd_fee of all messages
-    2,519,522,749  105.84%  total_fees + action_total_fwd_fees
+    2,227,351,297   88.72%  total_fees
+    2,510,599,070  100.00%  total_fees + fwd_fee of messages out (this)
+    2,507,574,525   99.88%  total_fees + fwd_fee of messages in
+    2,790,822,298  111.16%  total_fees + fwd_fee of all messages
+    2,660,723,306  105.98%  total_fees + action_total_fwd_fees
 
     The first is "Total fee" of explorers (tonviewer): what is collected here, without the
     forwarding fees that the sender paid in addition. The third is what ton-analyst sums on Dune:

@@ -133,9 +133,9 @@ def gas_summary(
     >>> shown = summary[["operation", "calls", "gas_median", "gas_max", "gas_fees"]]
     >>> print(shown.head(3).to_string(index=False))
                    operation  calls  gas_median  gas_max  gas_fees
-                    external    778        3308     9958 317941781
-                  0x5a17c0de     44         737  1000000 136269781
-    jetton_internal_transfer    221        8405     8405 122727015
+                    external    777        3308     9958 314723563
+                  0x5a17c0de     42         734  1000000 136073115
+    jetton_internal_transfer    204        8461    10403 114986405
     """
     messages = intake.paired("gas_summary", transactions, messages)
     money = read_prices("gas_summary", prices, currency, ["gas_fees"])

@@ -95,7 +95,7 @@ def jetton_amounts(bodies: AnyFrame, metadata: object) -> AnyFrame:
     >>> found = jetton_amounts(bodies, tf.read_accounts(tf.sample()).metadata)
     >>> found = found[["symbol", "decimals", "amount_exact", "amount_units_exact"]].dropna()
     >>> found.head(2).values.tolist()
-    [['MUD₮', 6, '146063', '0.146063'], ['MUD₮', 6, '146063', '0.146063']]
+    [['MUD₮', 6, '95849', '0.095849'], ['MUD₮', 6, '95849', '0.095849']]
     """
     rows = _checked(bodies)
     wallets, jettons = _known(metadata)

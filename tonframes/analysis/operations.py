@@ -111,7 +111,7 @@ def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFram
     >>> from tonframes import read_blocks, sample
     >>> blocks = read_blocks(sample())
     >>> with_operation(blocks).operation.value_counts().head(4).to_dict()
-    {'external': 778, 'comment': 563, 'tick-tock': 360, 'excess': 269}
+    {'external': 777, 'comment': 582, 'tick-tock': 360, 'excess': 241}
     >>> sent = blocks.messages[blocks.messages.direction == "out"]
     >>> sorted(set(with_operation(sent).operation))[:4]
     ['0x5a17c0de', '0x6ec9dc65', 'bounced', 'comment']

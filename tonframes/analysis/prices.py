@@ -67,9 +67,9 @@ def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) 
     >>> from tonframes import read_blocks, sample
     >>> found = price_of(read_blocks(sample()))
     >>> found.price.value_counts().to_dict()
-    {'basechain from May 2026': 2262, 'masterchain': 6}
+    {'basechain from May 2026': 2322, 'masterchain': 6}
     >>> found.reason.value_counts().to_dict()
-    {'skipped': 369, 'free': 363}
+    {'free': 363, 'skipped': 309}
     """
     rows = intake.take(transactions, "price_of", TRANSACTIONS, (*GAS, "now"))
     rows = intake.numbered(rows, transactions)

@@ -129,9 +129,9 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     >>> from tonframes import read_blocks, sample
     >>> rates = storage_rates(read_blocks(sample()))
     >>> rates[["intervals", "collected", "seconds", "rent_per_day", "steady"]].head(2)
-       intervals  collected  seconds  rent_per_day  steady
-    0          2      14168       90    13601280.0    True
-    1          1          1        6       14400.0    True
+       intervals  collected  seconds     rent_per_day  steady
+    0          1      17316      110  13600930.909091    True
+    1          1      12593       80       13600440.0    True
     """
     if are_states(transactions):
         rates = rates_of_states(transactions)

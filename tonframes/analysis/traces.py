@@ -123,8 +123,8 @@ def trace_costs(
     >>> traces = trace_costs(blocks)
     >>> traces[["complete", "transactions", "depth", "cost", "attached"]].head(2)
        complete  transactions  depth       cost    attached
-    0      True             2      2  449153659  1000000000
-    1      True             2      2  385969650  1000000000
+    0      True             2      2  449038545  1000000000
+    1      True             2      2  411885264  1000000000
     """
     messages = intake.paired("trace_costs", transactions, messages)
     doubted = in_doubt(transactions)

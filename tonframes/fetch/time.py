@@ -52,7 +52,7 @@ def seqno_at(time: datetime | date | str, *, client: ClientOption = None) -> int
     >>> import tonframes as tf
     >>> with tf.serve(tf.sample(), dialect="service") as url, tf.Client(url) as client:
     ...     tf.seqno_at("2026-05-28 20:28", client=client)
-    90000045
+    90000039
     """
     return _find(time, client)[0]
 

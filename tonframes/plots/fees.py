@@ -87,7 +87,7 @@ def plot_fees(
     >>> from tonframes import read_blocks, sample
     >>> ax = plot_fees(read_blocks(sample()), by="operation", top=5, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()][:2]
-    ['external', 'jetton transfer']
+    ['external', 'comment']
     """
     keys = keys_of("plot_fees", by or ())
     axes.check_top(top)

@@ -73,7 +73,7 @@ def plot_flows(
     >>> from tonframes import read_blocks, sample
     >>> ax = plot_flows(read_blocks(sample()), top=3, ax=Figure().subplots())
     >>> [label.get_text() for label in ax.get_yticklabels()]
-    ['0:4CDB…C11E', '0:2048…4A2A', '0:3B4F…6524', '454 others']
+    ['0:4CDB…C11E', '0:B00F…B037', '0:5F6E…0E02', '423 others']
     """
     axes.check_top(top)
     drawn = amounts.unit_of("plot_flows", unit, prices)

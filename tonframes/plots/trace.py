@@ -96,7 +96,7 @@ def plot_trace(
     >>> blocks = read_blocks(sample())
     >>> ax = plot_trace(blocks, trace_id=blocks.messages.trace_id[0], ax=Figure().subplots())
     >>> len(ax.get_yticklabels())
-    9
+    5
     """
     axes.check_top(top)
     drawn = amounts.unit_of("plot_trace", unit, prices)

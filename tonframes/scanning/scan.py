@@ -129,10 +129,10 @@ def scan(
     >>> import tonframes as tf
     >>> transactions = tf.scan(tf.sample(), "transactions", engine="duckdb")
     >>> transactions.aggregate("aborted, count(*)").order("aborted").fetchall()
-    [(False, 2574), (True, 426)]
+    [(False, 2636), (True, 364)]
     >>> first = tf.scan(tf.sample(), seqnos="90000000:90000010", engine="polars")
     >>> tf.fee_summary(first).select("transactions", "cost").collect().rows()
-    [(250, 93983130)]
+    [(250, 84429082)]
     """
     asked = Asked.parse(seqnos, accounts, since, until)
     check_engine(engine)

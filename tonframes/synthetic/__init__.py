@@ -38,8 +38,8 @@ first merge in block 74):
 - an empty credit phase, and a missing one; several transactions of one account in one block, where
   the service shows only hashes of the states in between; amounts of 19 digits; masterchain prices
   for the sender or the receiver;
-- jetton and NFT transfers; comments with emoji, markup and formulas, in every form of `decoded`;
-  bodies without opcode.
+- jetton and NFT transfers; jettons that are sold to an exchange; comments with emoji, markup and
+  formulas, in every form of `decoded`; bodies without opcode.
 
 The modules, from blocks down to bodies::
 
@@ -48,8 +48,6 @@ The modules, from blocks down to bodies::
     life          three months of an exchange, a jetton, a game and some wallets
     rhythm        when people act
     trading       what users ask their wallets for
-    exchange      an exchange of TON for a jetton, in two versions
-    game          a game of chance
     scenarios     common scenarios at random, rare ones in turn
     population    the accounts at the start
     shards        block headers, splits and merges
@@ -58,6 +56,8 @@ The modules, from blocks down to bodies::
     execution     the phases of a transaction in order; `run` is its state meanwhile
     actions       the action phase
     phases        the other phases
+    exchange      an exchange of TON for a jetton, in two versions
+    game          a game of chance
     contracts     how an account reacts to a message
     accounts      balance, contract and debt
     messages      their cells and sizes

@@ -21,7 +21,7 @@ from tonframes.synthetic.delivery import STRIDE
 from tonframes.synthetic.directory import address_book, mentioned, metadata
 from tonframes.synthetic.game import GAME
 from tonframes.synthetic.history import History, seqno_at
-from tonframes.synthetic.population import TON, Population
+from tonframes.synthetic.population import POOL_JETTONS, POOL_TON, TON, Population
 from tonframes.synthetic.rhythm import DAY, HOUR, Rhythm, fading
 from tonframes.synthetic.scenarios import SPAM, Plan, order
 
@@ -42,8 +42,6 @@ CLOSING = START + 63 * DAY + 8 * HOUR  # Monday, 2026-05-25 08:00:00Z
 USERS = 80
 #: How many more swaps there are in the rush: of TON, and of jettons.
 RUSH_BUYS, RUSH_SALES = 70, 12
-#: The pool at the start: 3 jettons for a TON.
-POOL_TON, POOL_JETTONS = 20_000 * TON, 60_000 * trading.JETTON
 #: Nobody pays from less.
 POOREST = 100 * TON
 #: When a tea house has guests, UTC.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic import contracts
+from tonframes.synthetic import contracts, exchange
 from tonframes.synthetic.accounts import Account, digest
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ ELECTOR_BALANCE = 1_446_835_565_696_002_309
 WHALE_BALANCES = (2_234_567_890_123_456_789, 1_000_000_000_000_000_003)
 NAMES = ("alice", "bob", "fundament", "teahouse", "lighthouse", "mill", "northwind", "abacus")
 SUPPLIES = 10**15
+#: What an exchange holds at the start: 3 jettons, of a million units each, for a TON.
+POOL_TON, POOL_JETTONS = 20_000 * TON, 60_000 * 10**6
 #: The wallets, in turn.
 WALLETS = (contracts.WALLET, contracts.WALLET, contracts.WALLET_V5)
 #: Storage debts: below the freeze limit (0.1 TON), above it, and above the delete limit (1 TON).
@@ -38,6 +40,8 @@ class Population:
     ----------
     accounts
         Every account that ever had a state, by raw address, in the order of creation.
+    exchanges
+        The exchange of each jetton, by the address of its master.
     holders
         Owners of jettons, and the address of their jetton wallets.
     undeployed, suspended
@@ -59,6 +63,7 @@ class Population:
     spammers: list[Account] = field(default_factory=list)
     mc_wallets: list[Account] = field(default_factory=list)
     masters: list[Account] = field(default_factory=list)
+    exchanges: dict[str, Account] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)
     nfts: list[Account] = field(default_factory=list)
     undeployed: list[tuple[Account, StateInit]] = field(default_factory=list)
@@ -167,10 +172,17 @@ def _add_tokens(people: Population) -> None:
     for number in range(2):
         admin = people.wallets[number].address
         memory = {"supply": SUPPLIES, "admin": admin}
-        people.masters.append(people.settle(contracts.JETTON_MASTER, 5 * TON, memory))
+        master = people.settle(contracts.JETTON_MASTER, 5 * TON, memory)
+        people.masters.append(master)
+        holding = {"ton": POOL_TON, "jettons": POOL_JETTONS, "fees": 0}
+        memory = holding | {"admin": admin, "master": master.address}
+        people.exchanges[master.address] = people.settle(
+            exchange.EXCHANGE_V2, POOL_TON + 10 * TON, memory
+        )
     for owner in people.wallets[::2]:
-        master = rng.choice(people.masters).address
-        address, init = contracts.jetton_wallet_of(owner.address, master)
+        address, init = contracts.jetton_wallet_of(
+            owner.address, rng.choice(people.masters).address
+        )
         memory = init.memory | {"balance": rng.randrange(10**6, 10**12)}
         wallet = people.settle(contracts.JETTON_WALLET, TON // 20, memory, address=address)
         people.holders[owner.address] = wallet.address

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tonframes.synthetic import bodies, contracts
+from tonframes.synthetic import bodies, contracts, exchange
 from tonframes.synthetic.messages import Send, StateInit
 from tonframes.synthetic.population import ELECTOR, TON
 from tonframes.synthetic.pricing import prices_at
@@ -134,6 +134,23 @@ def _holder(people: Population, sender: Account) -> tuple[Account, str]:
     return people.find(holder), people.holders[holder]
 
 
+def sale(people: Population, sender: Account) -> Plan:
+    """Send jettons to their exchange, which is notified, sends an event and pays TON."""
+    owner, wallet = _holder(people, sender)
+    pool = people.exchanges[people.find(wallet).memory["master"]]
+    amount = people.rng.randrange(10**6, 10**8)
+    out = exchange.amount_out(amount, pool.memory["jettons"], pool.memory["ton"])
+    body = bodies.jetton_transfer(
+        people.rng.getrandbits(48),
+        amount,
+        to=pool.address,
+        response=owner.address,
+        forward=exchange.FORWARD,
+        content=exchange.swap_jettons(out * 99 // 100, owner.address),
+    )
+    return Plan(owner, (order(wallet, exchange.JETTON_SWAP_GAS, body),))
+
+
 def nft(people: Population, _sender: Account) -> Plan:
     """Transfer an NFT; the new owner is notified."""
     item = people.rng.choice(people.nfts)
@@ -164,7 +181,8 @@ COMMON: tuple[tuple[int, Scenario], ...] = (
     (6, transfer),
     (5, comment),
     (2, payroll),
-    (8, jettons),
+    (5, jettons),
+    (3, sale),
     (2, nft),
     (2, event),
     (1, spam),
