@@ -178,10 +178,14 @@ def write_histories(store: Store, *, weeks: int | None = None) -> None:
     for stop in [*(second for second in stops if second < life.stop), life.stop]:
         moment = datetime.fromtimestamp(stop, UTC)
         tables = in_order(pages.blocks_tables([_page(schema.BLOCKS_ANSWER, life.run(stop))]))
-        columns = (tables["transactions"][name].to_pylist() for name in ("account", "lt", "now"))
-        last |= {address: (lt, now) for address, lt, now in zip(*columns, strict=True)}
-        # After the last transaction of an account there is none until now.
+        names = ("account", "lt", "now", "prev_trans_lt")
+        rows = list(zip(*(tables["transactions"][n].to_pylist() for n in names), strict=True))
+        last |= {address: (lt, now) for address, lt, now, _ in rows}
+        # After the last transaction of an account there is none until now, nor before the first.
         none = {a: [Span(lt + 1, lt + 1, now, stop)] for a, (lt, now) in last.items()}
+        for address, lt, now, before in rows:
+            if not before:
+                none[address].append(Span(0, lt, 0, now))
         store.write_histories(stamped(tables, moment), none)
         _write_states(store, life.account_states(), moment)
 
