@@ -18,7 +18,7 @@ NOBODY, NOBODY_TOO = ("0:" + digit * 64 for digit in "1B")
 #: The forms of an address for test networks only: kQ… and 0Q….
 FLAGGED = [tf.to_friendly(KNOWN[0], test_only=True, bounceable=b) for b in (True, False)]
 #: A moment before the first transaction, until which the service surely has all.
-BEFORE = "2026-05-28T20:26"
+BEFORE = "2026-05-28T20:25"
 MAINNET, TESTNET, OTHER = -239, -3, -217
 
 

@@ -324,7 +324,7 @@ def test_a_logical_time_that_looks_like_a_moment_is_written_as_text():
     with pytest.raises(ValueError, match="'lt:1777593600'"):
         held(since=1777593600, until=1780272000)
     may = held(since="2026-05-01", until="2026-06-01")
-    assert len(may.transactions) == 431
+    assert len(may.transactions) == 433
 
 
 @pytest.mark.parametrize("accounts", [[], "", ["0:zz"], [3]])
