@@ -198,10 +198,12 @@ class Batch:
         return isinstance(step, type(wanted)) and step.lt == wanted.lt
 
     def _ask_disputed(self, account: str, lt: int) -> None:
-        """Ask for a transaction and the one after it, and for the state if that names it."""
+        """Ask for a transaction, the one before it and two after it, and for the state."""
         self._ask_last([account])
-        window = range(lt, ENDS["lt"])
-        page = read_page(self._client, [account], "lt", window, most=2)
+        until = range(lt + 1)
+        newest = read_page(self._client, [account], "lt", until, most=2, newest_first=True)
+        first = pc.min(newest.transactions["lt"]).as_py()
+        page = read_page(self._client, [account], "lt", range(first or lt, ENDS["lt"]), most=4)
         self._take(page, range(len(page.transactions)))
 
     def _ask_before(self, account: str, created: Created) -> None:

@@ -215,29 +215,48 @@ class Chains:
     def correct(self, transactions: pa.Table) -> list[int]:
         """Correct what is known where an answer contradicts it, and agrees with itself.
 
-        A hash is believed if the transaction has it and the next one, or the state, names it.
+        A transaction is believed if the one before it has the hash that it names, and the one after
+        it, or the state, names its own hash.
 
         Returns
         -------
         The positions of the transactions that are known with other hashes.
         """
         replaced: list[int] = []
-        rows = _by_place(transactions)
-        for row, later in zip_longest(rows, rows[1:]):
-            spans = [s for s in self.spans[row.account] if s.start_lt < s.stop_lt]
-            named = later if later and _names(later, row) and later.prev_hash == row.hash else None
-            if not named and self._last[row.account] != (row.lt, row.hash):
+        rows: list[_Row | None] = [None, *_by_place(transactions), None]
+        for before, row, later in zip(rows, rows[1:], rows[2:], strict=False):
+            if row is None or not (self._follows(row, before) and self._is_named(row, later)):
                 continue
             self._disputes[row.account].discard(row.lt)
-            if any(s.stop_lt == row.lt + 1 and s.stop_hash != row.hash for s in spans):
-                replaced.append(row.position)
-            if named and any(
-                s.start_lt == row.lt + 1 and s.start_hash not in (None, row.hash) for s in spans
+            if any(
+                (s.stop_lt == row.lt + 1 and s.stop_hash != row.hash)
+                or (s.start_lt == row.prev_lt + 1 and s.start_hash not in (None, row.prev_hash))
+                for s in self.spans[row.account]
+                if s.start_lt < s.stop_lt
             ):
-                replaced.append(named.position)
-            if replaced:
+                replaced.append(row.position)
                 self.spans[row.account] = with_hash(self.spans[row.account], row.lt, row.hash)
-        return sorted(set(replaced))
+                if row.prev_hash:
+                    self.spans[row.account] = with_hash(
+                        self.spans[row.account], row.prev_lt, row.prev_hash
+                    )
+        return replaced
+
+    def _follows(self, row: _Row, before: _Row | None) -> bool:
+        """Return whether the transaction before one has the hash that it names, or there is none."""
+        named = (row.prev_lt, row.prev_hash)
+        if before and before.account == row.account and (before.lt, before.hash) == named:
+            return True
+        known = [(s.stop_lt - 1, s.stop_hash) for s in self.spans[row.account]]
+        return not row.prev_lt or self.is_before_service(row.prev_lt) or named in known
+
+    def _is_named(self, row: _Row, later: _Row | None) -> bool:
+        """Return whether the transaction after one, or the state, names its hash."""
+        own = (row.lt, row.hash)
+        if later and later.account == row.account and (later.prev_lt, later.prev_hash) == own:
+            return True
+        known = [(s.start_lt - 1, s.start_hash) for s in self.spans[row.account]]
+        return self._last[row.account] == own or own in known
 
     def dispute(self, transactions: pa.Table) -> set[int]:
         """Return the positions of transactions that contradict what is known, and note where."""
@@ -478,8 +497,3 @@ def _by_place(transactions: pa.Table) -> list[_Row]:
     columns = (transactions[name].to_pylist() for name in names)
     rows = map(_Row, *columns, range(len(transactions)))
     return sorted(rows, key=lambda row: (row.account, row.lt))
-
-
-def _names(later: _Row, row: _Row) -> bool:
-    """Return whether a transaction is the next one of an account."""
-    return (later.account, later.prev_lt) == (row.account, row.lt)
