@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 OPERATIONS = frozenset({"masterchainInfo", "accountStates", "transactions"})
-WRONG = "A" * 42 + "E="
+NONE, WRONG = "A" * 43 + "=", "A" * 42 + "E="
 
 
 def whole_histories(blocks: int = 60, seed: int = 0) -> list[Row]:
@@ -39,7 +39,7 @@ def whole_histories(blocks: int = 60, seed: int = 0) -> list[Row]:
     for row in rows:
         if row["account"] not in begun:
             begun.add(row["account"])
-            row["prev_trans_lt"] = "0"
+            row |= {"prev_trans_lt": "0", "prev_trans_hash": NONE}
     return rows
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from random import Random
 
 import pytest
-from history_service import OPERATIONS, WRONG, HistoryService, Troubles, whole_histories
+from history_service import NONE, OPERATIONS, WRONG, HistoryService, Troubles, whole_histories
 from slow import SEEDS, slow, slow_after
 
 import tonframes as tf
@@ -101,7 +101,11 @@ def created_again(account):
     deleted, created = own[len(own) // 2 - 1 :][:2]
     changed = {
         deleted["lt"]: {"end_status": "nonexist"},
-        created["lt"]: {"prev_trans_lt": "0", "orig_status": "nonexist"},
+        created["lt"]: {
+            "prev_trans_lt": "0",
+            "prev_trans_hash": NONE,
+            "orig_status": "nonexist",
+        },
     }
     rows = [row | (changed.get(row["lt"], {}) if row["account"] == account else {}) for row in ROWS]
     return rows, deleted, created
@@ -405,7 +409,7 @@ def spoilt(account, place, key):
     ("key", "place"),
     [
         *(("hash", place) for place in (0, 1, -2, -1)),
-        *(("prev_trans_hash", place) for place in (1, -2, -1)),
+        *(("prev_trans_hash", place) for place in (0, 1, -2, -1)),
     ],
 )
 def test_one_wrong_row_is_asked_for_again(truth, tmp_path, key, place, kept):

@@ -74,6 +74,8 @@ if TYPE_CHECKING:
     from tonframes.wire.transactions import Outline
 
 MASTERCHAIN, BASECHAIN = -1, 0
+#: What a transaction names as the hash of the one before it, if there is none.
+NONE = "A" * 43 + "="
 
 
 class Shard(NamedTuple):
@@ -410,14 +412,19 @@ def contradicted(transactions: pa.Table) -> set[str]:
     """Return the hashes of transactions that contradict the one before or after them.
 
     They are of one account, and one names another hash than the other one has, or a transaction
-    before it though there is one in between. Which of them is wrong is not known.
+    before it though there is one in between. Which of them is wrong is not known. One that names
+    none has a hash of zeros for it.
     """
     names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "orig_status")
     rows = sorted(
         zip(*(transactions[name].to_pylist() for name in names), strict=True),
         key=lambda row: row[:2],
     )
-    wrong = {tx_hash for _, lt, tx_hash, prev_lt, *_ in rows if prev_lt >= lt}
+    wrong = {
+        tx_hash
+        for _, lt, tx_hash, prev_lt, prev_hash, _ in rows
+        if prev_lt >= lt or (prev_lt == 0) != (prev_hash == NONE)
+    }
     for (account, lt, tx_hash, *_), (of, _, later, prev_lt, prev_hash, status) in pairwise(rows):
         created = prev_lt == 0 and status == "nonexist"
         linked = prev_lt > lt or (prev_lt, prev_hash) == (lt, tx_hash)

@@ -243,7 +243,7 @@ class Chains:
         return replaced
 
     def _follows(self, row: _Row, before: _Row | None) -> bool:
-        """Return whether the transaction before one has the hash that it names, or there is none."""
+        """Return whether the transaction before one has the named hash, or there is none."""
         named = (row.prev_lt, row.prev_hash)
         if before and before.account == row.account and (before.lt, before.hash) == named:
             return True
