@@ -270,6 +270,27 @@ def test_logical_times_and_no_end_say_until_when_they_are_held(truth, tmp_path, 
     check(whole, truth, [account], Period("lt", 0, reached))
 
 
+def test_a_gap_before_what_is_held_is_told_while_a_replica_is_behind(truth, tmp_path):
+    """The store holds a later part; states and rows come from a replica that ends before it."""
+    account = ACCOUNTS[2]
+    lts = [int(row["lt"]) for row in ROWS if row["account"] == account]
+    third = len(lts) // 3
+    behind = LAST - next(row["now"] for row in ROWS if int(row["lt"]) >= lts[third])
+    lags = frozenset({"accountStates", "transactions"})
+    whole = Period("lt", 0, lts[-1])
+    with HistoryService(ROWS) as service, tf.Client(service.url) as client:
+        tf.fetch_transactions(
+            account, since=lts[2 * third], until=lts[-1], client=client, store=tmp_path
+        )
+        service.troubles = Troubles(lag=1, behind=behind, lagging=lags)
+        for until in (lts[-1], None):
+            with pytest.raises(tf.IncompleteError, match=f"lt {lts[2 * third - 1]}"):
+                tf.fetch_transactions(account, until=until, client=client, store=tmp_path)
+        service.troubles = Troubles()
+        history = tf.fetch_transactions(account, until=lts[-1], client=client, store=tmp_path)
+    check(history, truth, [account], whole)
+
+
 # ── states ───────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -376,6 +397,54 @@ def test_what_was_before_an_account_was_created_again_comes(tmp_path, unit, late
     assert len(tf.read_transactions(tmp_path, account).transactions) == COUNTS[account]
 
 
+@pytest.mark.parametrize("key", ["hash", "prev_trans_hash", "in_msg"])
+@pytest.mark.parametrize("unit", ["lt", "now"])
+def test_rows_that_came_and_were_not_kept_are_not_absent(tmp_path, key, unit):
+    """The only two rows before the account was created again are dropped, once."""
+    account = ACCOUNTS[3]
+    rows, deleted, _ = created_again(account)
+    own = [row for row in rows if row["account"] == account]
+    place = [row["lt"] for row in own].index(deleted["lt"]) - 1
+    first, deleted = own[place : place + 2]
+    wrong = {"in_msg": None, "out_msgs": []} if key == "in_msg" else {key: WRONG}
+    ill = {row["lt"]: row | wrong for row in ([first, deleted] if key == "in_msg" else [deleted])}
+
+    def spoil(came):
+        return [ill.get(row["lt"], row) if row["account"] == account else row for row in came]
+
+    since = int(first["lt"]) if unit == "lt" else moment(first["now"])
+    period = Period("lt" if unit == "lt" else "utime", int(first[unit]))
+    with Scripted(rows, transactions=[spoil]) as service, tf.Client(service.url) as client:
+        for _ in range(2):
+            history = tf.fetch_transactions(account, since=since, client=client, store=tmp_path)
+            if key != "hash":  # no other row names the hash of one that deletes its account
+                check(history, read(rows), [account], period)
+            assert len(history.transactions) == len(own) - place
+
+
+def test_a_service_that_begins_after_the_deletion_does_not_show_what_was_before(tmp_path):
+    account = ACCOUNTS[3]
+    rows, deleted, created = created_again(account)
+
+    class Pruned(HistoryService):
+        def _answer(self, operation, query, length):
+            answer = super()._answer(operation, query, length)
+            if operation == "masterchainInfo":
+                answer["first"]["start_lt"] = str(int(created["lt"]) - 1)
+            return answer
+
+    later = [row for row in rows if int(row["lt"]) > int(deleted["lt"])]
+    with (
+        Pruned(later) as service,
+        tf.Client(service.url) as client,
+        pytest.raises(tf.IncompleteError, match="an earlier life is not known"),
+    ):
+        tf.fetch_transactions(account, client=client, store=tmp_path)
+    with HistoryService(rows) as service, tf.Client(service.url) as client:
+        history = tf.fetch_transactions(account, client=client, store=tmp_path)
+    check(history, read(rows), [account])
+
+
 def test_transactions_that_are_missing_before_a_deletion_are_missed(tmp_path):
     account = ACCOUNTS[3]
     rows, deleted, created = created_again(account)
@@ -464,12 +533,50 @@ def test_rows_that_contradict_each_other_in_a_store_are_found_and_replaced(truth
             index = rows.schema.get_field_index(name)
             rows = rows.set_column(index, rows.schema.field(index), [values])
         store.write_histories(tables | {"transactions": rows}, {})
-    assert "another hash" in str(tf.verify_store(tmp_path))
+    assert "is not the one that the next one names" in str(tf.verify_store(tmp_path))
     with (
         HistoryService(ROWS) as service,
         tf.Client(service.url) as client,
         pytest.warns(tf.TonframesWarning, match="were fetched again, and replaced"),
     ):
+        history = tf.fetch_transactions(account, client=client, store=tmp_path)
+    check(history, truth, [account])
+    assert tf.verify_store(tmp_path) == {}
+
+
+@REPLACED
+@pytest.mark.parametrize("limit", [1, 1000])
+@pytest.mark.parametrize("place", [1, 4, -2])
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"hash": WRONG},
+        {"prev_trans_hash": WRONG},
+        {"prev_trans_lt": "0"},
+        {"prev_trans_lt": str(int(ROWS[0]["lt"]) + 1)},
+        {"lt": -1},
+        {"now": 2**31 - 2},
+    ],
+    ids=lambda change: " ".join(map(str, change.items())),
+)
+def test_a_row_that_is_wrong_once_is_mended(truth, tmp_path, change, place, limit):
+    account = ACCOUNTS[3]
+    lts = [row["lt"] for row in ROWS if row["account"] == account]
+    left = [1]
+
+    def once(rows):
+        spoiled = []
+        for row in rows:
+            if left and (row["account"], row["lt"]) == (account, lts[place]):
+                left.pop()
+                wrong = {"lt": str(int(row["lt"]) - 1)} if "lt" in change else change
+                spoiled.append(row | wrong)
+            else:
+                spoiled.append(row)
+        return spoiled
+
+    ill = Scripted(ROWS, Troubles(max_limit=limit), transactions=[once] * 99)
+    with ill as service, tf.Client(service.url) as client:
         history = tf.fetch_transactions(account, client=client, store=tmp_path)
     check(history, truth, [account])
     assert tf.verify_store(tmp_path) == {}

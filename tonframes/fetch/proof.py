@@ -50,8 +50,9 @@ A service whose answers all agree can still lie. These proofs do not notice
   block of its shard follows it there;
 - a message that is left out, if the phases of its transaction are changed as well, or do not tell
   the number of messages;
-- other content of a row. Hashes are compared with each other, and not computed: the answers do not
-  hold what they are the hashes of.
+- other content of a row, such as the second of the last one of an account, or the hash of one that
+  deleted its account, which no other one names. Hashes are compared with each other, and not
+  computed: the answers do not hold what they are the hashes of.
 """
 
 from __future__ import annotations
@@ -411,24 +412,35 @@ def lack(transaction: Outline) -> str:
 def contradicted(transactions: pa.Table) -> set[str]:
     """Return the hashes of transactions that contradict the one before or after them.
 
-    They are of one account, and one names another hash than the other one has, or a transaction
-    before it though there is one in between. Which of them is wrong is not known. One that names
-    none has a hash of zeros for it.
+    They are of one account, and one names the logical time and not the hash of the other one, or
+    the hash and not the logical time; or a transaction before it though there is one in between; or
+    it is the later one at an earlier second. Which of them is wrong is not known. One that names
+    none before it has a hash of zeros for it.
     """
-    names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "orig_status")
+    names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "orig_status", "now")
     rows = sorted(
         zip(*(transactions[name].to_pylist() for name in names), strict=True),
         key=lambda row: row[:2],
     )
     wrong = {
         tx_hash
-        for _, lt, tx_hash, prev_lt, prev_hash, _ in rows
+        for _, lt, tx_hash, prev_lt, prev_hash, *_ in rows
         if prev_lt >= lt or (prev_lt == 0) != (prev_hash == NONE)
     }
-    for (account, lt, tx_hash, *_), (of, _, later, prev_lt, prev_hash, status) in pairwise(rows):
+    for (account, lt, tx_hash, *_, first), (
+        of,
+        _,
+        later,
+        prev_lt,
+        prev_hash,
+        status,
+        second,
+    ) in pairwise(rows):
         created = prev_lt == 0 and status == "nonexist"
-        linked = prev_lt > lt or (prev_lt, prev_hash) == (lt, tx_hash)
-        if account == of and not created and not linked:
+        skipped = prev_lt < lt and not created
+        if account == of and (
+            skipped or (prev_lt == lt) != (prev_hash == tx_hash) or first > second
+        ):
             wrong |= {tx_hash, later}
     return wrong
 

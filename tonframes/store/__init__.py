@@ -92,13 +92,15 @@ from tonframes.store.ingest import ingest
 from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
 from tonframes.store.reader import Reader
 from tonframes.store.spans import (
+    Link,
     Span,
     Spans,
+    differ,
     gaps_of,
     joined_spans,
     new_rows,
     spans_of,
-    with_hash,
+    with_link,
 )
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
@@ -115,6 +117,7 @@ __all__ = [
     "Bound",
     "BucketStore",
     "HeldRows",
+    "Link",
     "Period",
     "Reader",
     "Span",
@@ -124,6 +127,7 @@ __all__ = [
     "aligned",
     "blocks_of",
     "compact_store",
+    "differ",
     "digest",
     "gaps_of",
     "held_spans",
@@ -143,7 +147,7 @@ __all__ = [
     "transactions_in",
     "upgrade_store",
     "verify_store",
-    "with_hash",
+    "with_link",
     "within",
     "without",
 ]

@@ -26,7 +26,7 @@ from tonframes.store.files import HISTORY_FOLDERS, Damaged
 from tonframes.store.lost import files_without, gone, still_seen
 from tonframes.store.merging import reading_again, replaced_files, rows_of
 from tonframes.store.overlaps import once
-from tonframes.store.spans import Span, joined_spans, new_rows, spans_of, with_hash
+from tonframes.store.spans import Span, differ, joined_spans, new_rows, spans_of, with_link
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order
 
@@ -79,17 +79,17 @@ def check_histories(reader: Reader, accounts: Collection[str] | None = None) -> 
 
 
 def contradictions(reader: Reader) -> list[str]:
-    """Tell of which transactions a store has another hash than the next one names."""
+    """Tell which transactions of a store are not those that the next ones name."""
     try:
         held = held_spans(reader)
     except Damaged:  # told by itself
         return []
     return [
-        f"the transaction of {account} with lt {span.stop_lt - 1} has another hash than the next "
-        f"one names: fetch the history again with fetch_transactions"
+        f"the transaction of {account} with lt {span.stop_lt - 1} is not the one that the next one "
+        f"names: fetch the history again with fetch_transactions"
         for account, spans in held.items()
         for span, later in pairwise(spans)
-        if later.start_lt == span.stop_lt
+        if differ(span.links[1], later.links[0])
     ]
 
 
@@ -189,7 +189,7 @@ def replacing_rows(reader: Reader, tables: Mapping[str, pa.Table]) -> tuple[list
     Parameters
     ----------
     tables
-        The transactions to be read from now on, by (account, lt), and their messages.
+        The transactions to be read from now on, and their messages.
     """
     rows = tables["transactions"]
     names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash")
@@ -198,15 +198,19 @@ def replacing_rows(reader: Reader, tables: Mapping[str, pa.Table]) -> tuple[list
     files = []
     for file, table in _commits(reader):
         held = _spans(_of_accounts(table, accounts))
-        if any(s.start_lt <= lt < s.stop_lt for a, lt, *_ in places for s in held.get(a, ())):
+        if any(
+            span.start_lt <= lt < span.stop_lt or tx_hash == span.stop_hash
+            for account, lt, tx_hash, *_ in places
+            for span in held.get(account, ())
+        ):
             files.append(file)
     if not files:
         return [], {}
     merged = merged_rows(files)
     spans = _spans(merged["histories"])
     for account, lt, tx_hash, prev_lt, prev_hash in places:
-        corrected = with_hash(spans.get(account, ()), lt, tx_hash)
-        spans[account] = with_hash(corrected, prev_lt, prev_hash) if prev_lt else corrected
+        corrected = with_link(spans.get(account, ()), (lt, tx_hash))
+        spans[account] = with_link(corrected, (prev_lt, prev_hash)) if prev_lt else corrected
     kept = without(
         {"transactions": merged["account_transactions"], "messages": merged["account_messages"]},
         rows,
@@ -218,7 +222,7 @@ def replacing_rows(reader: Reader, tables: Mapping[str, pa.Table]) -> tuple[list
 
 
 def without(tables: Mapping[str, pa.Table], others: pa.Table) -> Tables:
-    """Return tables without the transactions that others replace, by account and lt.
+    """Return tables without the transactions that others replace, by account and lt, or by hash.
 
     Examples
     --------
@@ -230,7 +234,8 @@ def without(tables: Mapping[str, pa.Table], others: pa.Table) -> Tables:
     leaving = set(zip(others["account"].to_pylist(), others["lt"].to_pylist(), strict=True))
     rows, messages = tables["transactions"], tables["messages"]
     keys = zip(rows["account"].to_pylist(), rows["lt"].to_pylist(), strict=True)
-    leaves = pa.array([key in leaving for key in keys], pa.bool_())
+    same = pc.is_in(rows["hash"], value_set=others["hash"].combine_chunks())
+    leaves = pc.or_(pa.array([key in leaving for key in keys], pa.bool_()), same)
     of = pc.is_in(messages["tx_hash"], value_set=rows.filter(leaves)["hash"].combine_chunks())
     return dict(tables) | {
         "transactions": rows.filter(pc.invert(leaves)),

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _CHAIN = ("account", "lt", "now", "hash", "prev_trans_lt", "prev_trans_hash")
 
 
+#: Logical time and hash of a transaction; None if the hash is unknown.
+Link = tuple[int, str | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Span:
     """A part of an account's history that is complete.
@@ -56,6 +60,11 @@ class Span:
     def begins_with_creation(self) -> bool:
         """Whether the first transaction names none before it, and earlier ones are not known."""
         return 0 < self.start_lt < self.stop_lt and self.start_hash is None
+
+    @property
+    def links(self) -> tuple[Link, Link]:
+        """The transaction before, and the last one."""
+        return (self.start_lt - 1, self.start_hash), (self.stop_lt - 1, self.stop_hash)
 
     def start(self, unit: Unit) -> int:
         """Return the first number of a unit."""
@@ -121,30 +130,42 @@ def joined_spans(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
-def with_hash(spans: Iterable[Span], lt: int, tx_hash: str) -> list[Span]:
-    """Return spans in which the transaction at the end of one, or before one, has this hash.
+def differ(first: Link, second: Link) -> bool:
+    """Return whether two statements about a transaction contradict each other.
+
+    They do if they have the same logical time and not the same hash, or the other way round.
 
     Examples
     --------
-    >>> with_hash([Span(8, 21, 101, 200, "a", "b")], 20, "c")
+    >>> differ((7, "a"), (7, "b")), differ((7, "a"), (8, "a")), differ((7, "a"), (8, "b"))
+    (True, True, False)
+    """
+    known = first[1] is not None and second[1] is not None
+    return known and (first[0] == second[0]) != (first[1] == second[1])
+
+
+def with_link(spans: Iterable[Span], link: Link) -> list[Span]:
+    """Return spans in which a transaction at the end of one, or before one, is this one.
+
+    Examples
+    --------
+    >>> with_link([Span(8, 21, 101, 200, "a", "b")], (20, "c"))
     [Span(start_lt=8, stop_lt=21, start_utime=101, stop_utime=200, start_hash='a', stop_hash='c')]
     """
-    return joined_spans(
-        replace(
-            span,
-            start_hash=tx_hash if span.start_hash and span.start_lt == lt + 1 else span.start_hash,
-            stop_hash=tx_hash if span.stop_hash and span.stop_lt == lt + 1 else span.stop_hash,
-        )
-        for span in spans
-    )
+    changed = []
+    for span in spans:
+        start, stop = span.links
+        if differ(start, link):
+            span = replace(span, start_lt=link[0] + 1, start_hash=link[1])  # noqa: PLW2901
+        if differ(stop, link):
+            span = replace(span, stop_lt=link[0] + 1, stop_hash=link[1])  # noqa: PLW2901
+        changed.append(span)
+    return joined_spans(changed)
 
 
 def _follows(first: Span, second: Span) -> bool:
     """Return whether nothing can be between two spans, of which the second starts later."""
-    if second.start_lt != first.stop_lt:
-        return second.start_lt < first.stop_lt
-    hashes = {first.stop_hash, second.start_hash} - {None}
-    return len(hashes) <= 1
+    return second.start_lt <= first.stop_lt and not differ(second.links[0], first.links[1])
 
 
 def _join(first: Span, second: Span) -> Span:

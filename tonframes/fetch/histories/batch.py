@@ -15,20 +15,21 @@ from tonframes.fetch.block import wait_before
 from tonframes.fetch.histories.chains import After, Created, Disputed, Named
 from tonframes.fetch.histories.reading import (
     WITNESS,
+    AccountPage,
     Last,
     last_transactions,
     read_page,
     read_window,
 )
+from tonframes.fetch.proof import contradicted
 from tonframes.store import COLUMNS, ENDS
-from tonframes.wire.tables import stamped
+from tonframes.wire.tables import concat, stamped
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from tonframes.client import Client
     from tonframes.fetch.histories.chains import Chains, Step
-    from tonframes.fetch.histories.reading import AccountPage
     from tonframes.store import Spans, Unit
     from tonframes.wire.tables import Tables
 
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 ATTEMPTS = 12
 #: The same for a transaction that is older than the first masterchain block of the service.
 ATTEMPTS_BEFORE = 3
+#: After so many, the one that names it is asked for again: it may name a wrong one.
+DOUBTED = 2
 #: How often states are asked for until they prove where the histories end: for some seconds, after
 #: which a replica that was a little behind has the last block.
 LOOKS = 6
@@ -186,7 +189,9 @@ class Batch:
             absent = [account for account in due if self._is_still(account, wanted[account])]
             for account in absent:
                 tries[account] += 1
-                old = self._chains.is_before_service(wanted[account].lt)
+                if tries[account] == DOUBTED:
+                    self._ask_disputed(account, wanted[account].lt)
+                old = self._chains.is_before_service(account, wanted[account])
                 most = ATTEMPTS_BEFORE if old else ATTEMPTS
                 if tries[account] >= most or waited > self._client.deadline:
                     failed[account] = wanted[account]
@@ -198,13 +203,25 @@ class Batch:
         return isinstance(step, type(wanted)) and step.lt == wanted.lt
 
     def _ask_disputed(self, account: str, lt: int) -> None:
-        """Ask for a transaction, the one before it and two after it, and for the state."""
+        """Ask for a transaction, the one before it and two after it, and for the state.
+
+        They are taken together: each shows whether those beside it are right.
+        """
         self._ask_last([account])
-        until = range(lt + 1)
-        newest = read_page(self._client, [account], "lt", until, most=2, newest_first=True)
-        first = pc.min(newest.transactions["lt"]).as_py()
-        page = read_page(self._client, [account], "lt", range(first or lt, ENDS["lt"]), most=4)
-        self._take(page, range(len(page.transactions)))
+        this = read_page(
+            self._client, [account], "lt", range(lt + 1), most=1, newest_first=True
+        ).transactions
+        start = min([lt, *this["lt"].to_pylist(), *this["prev_trans_lt"].to_pylist()])
+        came: list[AccountPage] = []
+        for page in read_window(self._client, [account], "lt", range(start, ENDS["lt"]), most=4):
+            came.append(page)
+            if sum(page.count for page in came) >= 4:  # noqa: PLR2004 - as many as are needed
+                break
+        tables = concat([page.tables for page in came])
+        rows = tables["transactions"]
+        lacking = contradicted(rows).union(*(page.lacking for page in came))
+        page = AccountPage(len(rows), came[-1].full, tables, frozenset(lacking))
+        self._take(page, range(len(rows)))
 
     def _ask_before(self, account: str, created: Created) -> None:
         """Ask for what comes before the transaction that created an account, and for that one."""
@@ -265,20 +282,25 @@ class Batch:
 
     def _take_in_order(self, page: AccountPage, unit: Unit, start: int) -> None:
         """Take all rows of a page of a window that begins at `start`, oldest first."""
-        self._take(page, range(len(page.transactions)))
-        if absence := self._chains.note_created(page.transactions, start, unit):
+        rows = page.transactions
+        left = self._take(page, range(len(rows)))
+        if absence := self._chains.note_created(rows, start, unit, without=left):
             self._deliver(Absence(absence))
 
-    def _take(self, page: AccountPage, positions: Sequence[int]) -> None:
+    def _take(self, page: AccountPage, positions: Sequence[int]) -> set[str]:
         """Add rows of a page to the chains; deliver those that were unknown, or known otherwise.
 
         A transaction whose messages did not all come, or which contradicts another one, counts as
         one that did not come: the chains ask for it again.
+
+        Returns
+        -------
+        The accounts of which such rows were left out.
         """
-        if page.lacking:
-            hashes = page.transactions["hash"].to_pylist()
-            positions = [i for i in positions if hashes[i] not in page.lacking]
-        rows = page.transactions.take(pa.array(positions, pa.int64()))
+        accounts = page.transactions["account"].to_pylist()
+        hashes = page.transactions["hash"].to_pylist()
+        whole = [i for i in positions if hashes[i] not in page.lacking]
+        rows = page.transactions.take(pa.array(whole, pa.int64()))
         replaced = self._chains.correct(rows)
         disputed = self._chains.dispute(rows)
         agreed = [i for i in range(len(rows)) if i not in disputed]
@@ -287,6 +309,8 @@ class Batch:
             if chosen:
                 tables = stamped(_with_messages(page.tables, rows, chosen), datetime.now(UTC))
                 self._deliver(Rows(tables, replacing=chosen is replaced))
+        kept = {whole[i] for i in agreed}
+        return {accounts[i] for i in positions if i not in kept}
 
 
 def _with_messages(tables: Tables, rows: pa.Table, positions: Sequence[int]) -> Tables:

@@ -11,13 +11,25 @@ import pyarrow as pa
 
 from tonframes.fetch.histories.reading import Last
 from tonframes.fetch.network import LAG
-from tonframes.store import COLUMNS, Span, gaps_of, joined_spans, new_rows, spans_of, with_hash
+from tonframes.store import (
+    COLUMNS,
+    Span,
+    differ,
+    gaps_of,
+    joined_spans,
+    new_rows,
+    spans_of,
+    with_link,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Mapping, Sequence
 
-    from tonframes.store import Period, Spans, Unit
+    from tonframes.store import Link, Period, Spans, Unit
 
+#: A service that begins before this logical time has everything: it grows by 10^6 with each
+#: masterchain block, and public services begin with the first or the third one.
+GENESIS = 10**8
 #: Answers that must lack an account, of which one comes after the other.
 AGREEING = 2
 
@@ -131,6 +143,11 @@ class _Row(NamedTuple):
     now: int
     position: int
 
+    @property
+    def links(self) -> tuple[Link, Link]:
+        """The transaction before, and this one; as of a `Span`."""
+        return (self.prev_lt, self.prev_hash), (self.lt, self.hash)
+
 
 class Chains:
     """The chains of transactions of some accounts, as far as they are known.
@@ -160,7 +177,7 @@ class Chains:
 
     def gaps(self, account: str) -> list[range]:
         """Return the parts of the period that are unknown, in its unit."""
-        period, top = self.periods[account], self._last[account].lt
+        period, top = self.periods[account], self._top(account)
         if top == 0 or (period.unit == "lt" and top < period.start):
             return []
         known = gaps_of(self.spans[account], period)
@@ -227,50 +244,46 @@ class Chains:
         for before, row, later in zip(rows, rows[1:], rows[2:], strict=False):
             if row is None or not (self._follows(row, before) and self._is_named(row, later)):
                 continue
-            self._disputes[row.account].discard(row.lt)
+            settled = range(row.prev_lt + 1, row.lt + 1)
+            self._disputes[row.account].difference_update(
+                [lt for lt in self._disputes[row.account] if lt in settled]
+            )
+            spans = self.spans[row.account]
             if any(
-                (s.stop_lt == row.lt + 1 and s.stop_hash != row.hash)
-                or (s.start_lt == row.prev_lt + 1 and s.start_hash not in (None, row.prev_hash))
-                for s in self.spans[row.account]
-                if s.start_lt < s.stop_lt
+                differ(span.links[0], row.links[0]) or differ(span.links[1], row.links[1])
+                for span in spans
             ):
                 replaced.append(row.position)
-                self.spans[row.account] = with_hash(self.spans[row.account], row.lt, row.hash)
-                if row.prev_hash:
-                    self.spans[row.account] = with_hash(
-                        self.spans[row.account], row.prev_lt, row.prev_hash
-                    )
+                self.spans[row.account] = with_link(with_link(spans, row.links[1]), row.links[0])
         return replaced
 
     def _follows(self, row: _Row, before: _Row | None) -> bool:
-        """Return whether the transaction before one has the named hash, or there is none."""
-        named = (row.prev_lt, row.prev_hash)
-        if before and before.account == row.account and (before.lt, before.hash) == named:
+        """Return whether the transaction before one is the named one, or there is none."""
+        if before and before.account == row.account and before.links[1] == row.links[0]:
             return True
-        known = [(s.stop_lt - 1, s.stop_hash) for s in self.spans[row.account]]
-        return not row.prev_lt or self.is_before_service(row.prev_lt) or named in known
+        known = [span.links[1] for span in self.spans[row.account]]
+        return not row.prev_lt or self._service.begins_after(row.prev_lt) or row.links[0] in known
 
     def _is_named(self, row: _Row, later: _Row | None) -> bool:
-        """Return whether the transaction after one, or the state, names its hash."""
-        own = (row.lt, row.hash)
-        if later and later.account == row.account and (later.prev_lt, later.prev_hash) == own:
+        """Return whether the transaction after one, or the state, names it."""
+        if later and later.account == row.account and later.links[0] == row.links[1]:
             return True
-        known = [(s.start_lt - 1, s.start_hash) for s in self.spans[row.account]]
-        return self._last[row.account] == own or own in known
+        known = [span.links[0] for span in self.spans[row.account]]
+        return row.links[1] in (self._last[row.account], *known)
 
     def dispute(self, transactions: pa.Table) -> set[int]:
         """Return the positions of transactions that contradict what is known, and note where."""
         positions = set()
+        last = self._service
         for row in _by_place(transactions):
-            spans = [s for s in self.spans[row.account] if s.start_lt < s.stop_lt]
-            known = [(s.stop_lt - 1, s.stop_hash) for s in spans]
-            named = [(s.start_lt - 1, s.start_hash) for s in spans]
-            for lt, own, others in (
-                (row.prev_lt, row.prev_hash, known),
-                (row.lt, row.hash, [*named, self._last[row.account]]),
-            ):
-                if any(lt == other and tx_hash not in (None, own) for other, tx_hash in others):
-                    self._disputes[row.account].add(lt)
+            if row.lt < last.last_lt and row.now > last.last_utime + LAG:
+                positions.add(row.position)  # it is before the last block, and at a later second
+            spans = self.spans[row.account]
+            known = [span.links[1] for span in spans]
+            named: list[Link] = [*(span.links[0] for span in spans), self._last[row.account]]
+            for link, others in zip(row.links, (known, named), strict=True):
+                if any(differ(link, other) for other in others):
+                    self._disputes[row.account].add(link[0])
                     positions.add(row.position)
         return positions
 
@@ -282,7 +295,9 @@ class Chains:
             self.spans[account] = joined_spans([*self.spans[account], *spans])
         return fresh
 
-    def note_created(self, transactions: pa.Table, start: int, unit: Unit) -> Spans:
+    def note_created(
+        self, transactions: pa.Table, start: int, unit: Unit, without: Collection[str]
+    ) -> Spans:
         """Note that nothing comes between a transaction that created its account and those before.
 
         An answer that has the transactions from a number on, oldest first, and this one among them,
@@ -295,6 +310,8 @@ class Chains:
             Rows of the answer; those before it came in the order of the answers.
         start
             The number of the unit from which on they were asked for.
+        without
+            Accounts of which not all rows were kept.
 
         Returns
         -------
@@ -303,7 +320,7 @@ class Chains:
         found: Spans = {}
         for row in _by_place(transactions):
             before, self._newest[row.account] = self._newest.get(row.account), row
-            if row.prev_lt:
+            if row.prev_lt or row.account in without:
                 continue
             period = self.periods[row.account]
             earlier = [s for s in self.spans[row.account] if s.start_lt < s.stop_lt <= row.lt]
@@ -313,7 +330,9 @@ class Chains:
                 if before.end_status != "nonexist":
                     continue
                 nothing = Span(before.lt + 1, row.lt, before.now + 1, row.now)
-            elif unit == period.unit and start <= period.start:
+            elif before is not None and before.lt < row.lt:
+                continue  # it came, and was not kept
+            elif unit == period.unit and start <= period.start and self._is_in_service(period):
                 first_lt = period.start if unit == "lt" or not period.start else row.lt
                 first_utime = period.start if unit == "utime" or not period.start else row.now
                 nothing = Span(first_lt, row.lt, first_utime, row.now)
@@ -353,20 +372,25 @@ class Chains:
                 done.add(account)
         return kept
 
-    def is_before_service(self, lt: int) -> bool:
-        """Return whether a transaction is older than the first masterchain block of the service."""
-        return self._service.begins_after(lt)
+    def is_before_service(self, account: str, step: Named | Disputed | Created) -> bool:
+        """Return whether what is missing may be older than the service's first block."""
+        if isinstance(step, Created):
+            return not self._is_in_service(self.periods[account])
+        return self._service.begins_after(step.lt)
+
+    def _is_in_service(self, period: Period) -> bool:
+        """Return whether the service has all transactions since the beginning of a period."""
+        service = self._service
+        least = service.first_lt if period.unit == "lt" else service.first_utime + LAG
+        return service.first_lt <= GENESIS or period.start >= least
 
     # ── what is next ─────────────────────────────────────────────────────────────────────────────
 
     def step(self, account: str) -> Step | None:
         """Return what to ask for next; None if the period is complete."""
-        period, top = self.periods[account], self._last[account].lt
+        period, top = self.periods[account], self._top(account)
         if (disputed := self._disputed(account)) is not None:
             return Disputed(disputed)
-        known = self.spans[account]
-        if not top and known and known[-1].stop_lt:  # the state is older than what came
-            top = known[-1].stop_lt - 1
         if top <= 0:
             return None
         if (period.unit == "lt" and top < period.start) or self._precedes(top, period):
@@ -426,15 +450,16 @@ class Chains:
         It is 0 if that is not known.
         """
         period, passed = self.periods[account], account in self._passed
-        known = [*self.spans[account], *self.claims(account)]
+        known = joined_spans([*self.spans[account], *self.claims(account)])
+        first = [span for span in known if span.start(period.unit) <= period.start]
         if period.stop is not None:
-            if any(span.stop(period.unit) >= period.stop for span in known):
+            if any(span.stop(period.unit) >= period.stop for span in first):
                 return None
             if period.unit == "lt" and passed and period.stop <= self._service.until_lt:
                 return None
         if passed:
             return self._service.surely_until
-        return max((span.stop_utime for span in known), default=0)
+        return max((span.stop_utime for span in first), default=0)
 
     def is_unproven(self, account: str) -> bool:
         """Return whether the states must be asked for again.
@@ -451,21 +476,23 @@ class Chains:
         """Return a disputed transaction of the period, or next to it; None if there is none."""
         if disputes := self._disputes[account]:
             return min(disputes)
-        period, last = self.periods[account], self._last[account]
-        spans = [span for span in self.spans[account] if span.start_lt < span.stop_lt]
-        for span, later in zip_longest(spans, spans[1:]):
+        period = self.periods[account]
+        for span, later in zip_longest(spans := self.spans[account], spans[1:]):
             if span.stop(period.unit) < period.start or span.start(period.unit) > period.end:
                 continue
-            named = {later.start_hash} if later and later.start_lt == span.stop_lt else set()
-            if last.lt + 1 == span.stop_lt:
-                named.add(last.hash)
-            if named - {None, span.stop_hash}:
+            named: list[Link] = [self._last[account], *([later.links[0]] if later else [])]
+            if any(differ(span.links[1], link) for link in named):
                 return span.stop_lt - 1
         return None
 
+    def _top(self, account: str) -> int:
+        """Return the logical time of the last one; the state may be older than what came."""
+        known = self.spans[account]
+        return max(self._last[account].lt, known[-1].stop_lt - 1 if known else 0)
+
     def _reaching(self, account: str) -> Span | None:
         """Return the first span that reaches the end of the period, or the last transaction."""
-        period, top = self.periods[account], self._last[account].lt
+        period, top = self.periods[account], self._top(account)
         for span in self.spans[account]:
             if period.stop is not None and span.stop(period.unit) >= period.stop:
                 return span

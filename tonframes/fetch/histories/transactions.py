@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from tonframes.addresses import to_raw, warn_of_unknown
 from tonframes.client import UnknownOperationError
 from tonframes.errors import IncompleteError, MissingError, TonframesError, warn
-from tonframes.fetch.histories.chains import Created, Disputed, Named, Service
+from tonframes.fetch.histories.chains import GENESIS, Created, Disputed, Named, Service
 from tonframes.fetch.histories.commits import Histories
 from tonframes.fetch.histories.reading import WITNESS, read_page
 from tonframes.fetch.histories.tasks import SpreadHistories
@@ -308,10 +308,14 @@ def _service(client: Client, periods: Iterable[Period]) -> Service:
         return service
     try:
         window = range(service.surely_until)
-        page = read_page(client, [WITNESS], "utime", window, most=1, newest_first=True)
+        page = read_page(client, [WITNESS], "utime", window, most=2, newest_first=True)
     except UnknownOperationError:  # told when the transactions are asked for
         return service
-    return replace(service, until_lt=pc.max(page.transactions["lt"]).as_py() or 0)
+    # The later one of two names the other one, which so is surely right.
+    rows = page.transactions
+    named = pc.is_in(rows["hash"], value_set=rows["prev_trans_hash"].combine_chunks())
+    until_lt = 0 if page.lacking else pc.max(rows.filter(named)["lt"]).as_py()
+    return replace(service, until_lt=until_lt or 0)
 
 
 def _incomplete(
@@ -328,11 +332,18 @@ def _incomplete(
     kept = "" if store is None else "; all other transactions were kept"
     lt = (period.stop or 1) - 1
     history = f"the history of {account} from {url}{more}"
+    begins = f"{history}: the service begins at {_moment(service.first_utime)}"
+    advice = f"use since={_least_since(service, periods[account])}, or a service with older blocks"
     if isinstance(lacking[account], Named) and service.begins_after(lt):
         return IncompleteError(
-            f"{history}: the service begins at {_moment(service.first_utime)}, and does not have "
-            f"the transaction with lt {lt}, which is older{kept}: use "
-            f"since={_least_since(service, periods[account])}, or a service with older blocks",
+            f"{begins}, and does not have the transaction with lt {lt}, which is older{kept}: "
+            f"{advice}",
+            missing=missing,
+        )
+    if isinstance(lacking[account], Created) and service.first_lt > GENESIS:
+        return IncompleteError(
+            f"{begins}, and the account was created with lt {lt}: whether it has transactions of "
+            f"an earlier life is not known{kept}: {advice}",
             missing=missing,
         )
     if isinstance(lacking[account], Created):
