@@ -95,12 +95,13 @@ from tonframes.store.spans import (
     Link,
     Span,
     Spans,
+    contradict,
     differ,
     gaps_of,
     joined_spans,
     new_rows,
     spans_of,
-    with_link,
+    with_row,
 )
 from tonframes.store.store import Store
 from tonframes.store.upgrade import upgrade_store
@@ -127,6 +128,7 @@ __all__ = [
     "aligned",
     "blocks_of",
     "compact_store",
+    "contradict",
     "differ",
     "digest",
     "gaps_of",
@@ -147,7 +149,7 @@ __all__ = [
     "transactions_in",
     "upgrade_store",
     "verify_store",
-    "with_link",
+    "with_row",
     "within",
     "without",
 ]

@@ -26,7 +26,7 @@ from tonframes.store.files import HISTORY_FOLDERS, Damaged
 from tonframes.store.lost import files_without, gone, still_seen
 from tonframes.store.merging import reading_again, replaced_files, rows_of
 from tonframes.store.overlaps import once
-from tonframes.store.spans import Span, differ, joined_spans, new_rows, spans_of, with_link
+from tonframes.store.spans import Span, contradict, joined_spans, new_rows, spans_of, with_row
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order
 
@@ -89,7 +89,7 @@ def contradictions(reader: Reader) -> list[str]:
         f"names: fetch the history again with fetch_transactions"
         for account, spans in held.items()
         for span, later in pairwise(spans)
-        if differ(span.links[1], later.links[0])
+        if contradict(span, later)
     ]
 
 
@@ -209,8 +209,7 @@ def replacing_rows(reader: Reader, tables: Mapping[str, pa.Table]) -> tuple[list
     merged = merged_rows(files)
     spans = _spans(merged["histories"])
     for account, lt, tx_hash, prev_lt, prev_hash in places:
-        corrected = with_link(spans.get(account, ()), (lt, tx_hash))
-        spans[account] = with_link(corrected, (prev_lt, prev_hash)) if prev_lt else corrected
+        spans[account] = with_row(spans.get(account, ()), (prev_lt, prev_hash), (lt, tx_hash))
     kept = without(
         {"transactions": merged["account_transactions"], "messages": merged["account_messages"]},
         rows,

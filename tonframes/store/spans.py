@@ -144,28 +144,44 @@ def differ(first: Link, second: Link) -> bool:
     return known and (first[0] == second[0]) != (first[1] == second[1])
 
 
-def with_link(spans: Iterable[Span], link: Link) -> list[Span]:
-    """Return spans in which a transaction at the end of one, or before one, is this one.
+def with_row(spans: Iterable[Span], before: Link, last: Link) -> list[Span]:
+    """Return spans in which a transaction is `last`, and the one before it is `before`.
 
     Examples
     --------
-    >>> with_link([Span(8, 21, 101, 200, "a", "b")], (20, "c"))
+    >>> with_row([Span(8, 21, 101, 200, "a", "b")], (7, "a"), (20, "c"))
     [Span(start_lt=8, stop_lt=21, start_utime=101, stop_utime=200, start_hash='a', stop_hash='c')]
     """
     changed = []
     for span in spans:
         start, stop = span.links
-        if differ(start, link):
-            span = replace(span, start_lt=link[0] + 1, start_hash=link[1])  # noqa: PLW2901
-        if differ(stop, link):
-            span = replace(span, stop_lt=link[0] + 1, stop_hash=link[1])  # noqa: PLW2901
-        changed.append(span)
+        start = before if differ(start, before) else start
+        stop = last if differ(stop, last) else stop
+        changed.append(
+            replace(
+                span,
+                start_lt=start[0] + 1,
+                start_hash=start[1],
+                stop_lt=stop[0] + 1,
+                stop_hash=stop[1],
+            )
+        )
     return joined_spans(changed)
+
+
+def contradict(first: Span, second: Span) -> bool:
+    """Return whether two spans, of which the second starts later, cannot both be right.
+
+    The transaction before the second one is not the last one of the first, or is followed by it.
+    """
+    known = second.start_hash is not None and first.stop_hash is not None
+    parted = second.start_lt < first.stop_lt < second.stop_lt
+    return (known and parted) or differ(second.links[0], first.links[1])
 
 
 def _follows(first: Span, second: Span) -> bool:
     """Return whether nothing can be between two spans, of which the second starts later."""
-    return second.start_lt <= first.stop_lt and not differ(second.links[0], first.links[1])
+    return second.start_lt <= first.stop_lt and not contradict(first, second)
 
 
 def _join(first: Span, second: Span) -> Span:

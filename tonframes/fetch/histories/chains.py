@@ -14,12 +14,13 @@ from tonframes.fetch.network import LAG
 from tonframes.store import (
     COLUMNS,
     Span,
+    contradict,
     differ,
     gaps_of,
     joined_spans,
     new_rows,
     spans_of,
-    with_link,
+    with_row,
 )
 
 if TYPE_CHECKING:
@@ -250,11 +251,10 @@ class Chains:
             )
             spans = self.spans[row.account]
             if any(
-                differ(span.links[0], row.links[0]) or differ(span.links[1], row.links[1])
-                for span in spans
+                differ(*both) for span in spans for both in zip(span.links, row.links, strict=True)
             ):
                 replaced.append(row.position)
-                self.spans[row.account] = with_link(with_link(spans, row.links[1]), row.links[0])
+                self.spans[row.account] = with_row(spans, *row.links)
         return replaced
 
     def _follows(self, row: _Row, before: _Row | None) -> bool:
@@ -278,11 +278,9 @@ class Chains:
         for row in _by_place(transactions):
             if row.lt < last.last_lt and row.now > last.last_utime + LAG:
                 positions.add(row.position)  # it is before the last block, and at a later second
-            spans = self.spans[row.account]
-            known = [span.links[1] for span in spans]
-            named: list[Link] = [*(span.links[0] for span in spans), self._last[row.account]]
-            for link, others in zip(row.links, (known, named), strict=True):
-                if any(differ(link, other) for other in others):
+            known: list[Link] = [link for span in self.spans[row.account] for link in span.links]
+            for link in row.links:
+                if any(differ(link, other) for other in (*known, self._last[row.account])):
                     self._disputes[row.account].add(link[0])
                     positions.add(row.position)
         return positions
@@ -480,8 +478,7 @@ class Chains:
         for span, later in zip_longest(spans := self.spans[account], spans[1:]):
             if span.stop(period.unit) < period.start or span.start(period.unit) > period.end:
                 continue
-            named: list[Link] = [self._last[account], *([later.links[0]] if later else [])]
-            if any(differ(span.links[1], link) for link in named):
+            if differ(span.links[1], self._last[account]) or (later and contradict(span, later)):
                 return span.stop_lt - 1
         return None
 
