@@ -51,9 +51,9 @@ A service whose answers all agree can still lie. These proofs do not notice
 - a message that is left out, if the phases of its transaction are changed as well, or do not tell
   the number of messages;
 - other content of a row, such as the second of the last one of an account, the hash of one that
-  deleted its account, which no other one names, or the logical time of the last one of a page, if it
-  is much too late. Hashes are compared with each other, and not
-  computed: the answers do not hold what they are the hashes of.
+  deleted its account, which no other one names, or a logical time that is much too late, of the
+  last one of a page. Hashes are compared with each other, and not computed: the answers do not hold
+  what they are the hashes of.
 """
 
 from __future__ import annotations
