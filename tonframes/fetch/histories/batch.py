@@ -167,6 +167,7 @@ class Batch:
         """Ask for single transactions until all chains are complete, or cannot be."""
         failed: dict[str, Step] = {}
         tries: dict[str, int] = defaultdict(int)
+        disputes: dict[str, int] = defaultdict(int)
         rounds, waited = 0, 0.0
         while True:
             steps = {a: self._chains.step(a) for a in accounts if a not in failed}
@@ -178,15 +179,23 @@ class Batch:
                 continue
             if not named and not single:
                 return failed
+            before = {account: self._chains.spans[account] for account in steps}
             for account, step in single.items():
                 if isinstance(step, Disputed):
+                    disputes[account] += 1
                     self._ask_disputed(account, step.lt)
                 else:
                     self._ask_before(account, step)
             due = [*single, *(self._ask_named(named, rounds) if named else ())]
             rounds += 1
             wanted = single | named
-            absent = [account for account in due if self._is_still(account, wanted[account])]
+            absent = [
+                account
+                for account in due
+                if self._chains.spans[account] == before[account] or disputes[account] > ATTEMPTS
+            ]
+            for account in set(due).difference(absent):
+                tries[account] = 0
             for account in absent:
                 tries[account] += 1
                 if tries[account] == DOUBTED:
@@ -197,10 +206,6 @@ class Batch:
                     failed[account] = wanted[account]
             if absent and len(absent) == len(due):
                 waited += wait_before(self._client, tries[absent[0]])
-
-    def _is_still(self, account: str, wanted: Named | Disputed | Created) -> bool:
-        step = self._chains.step(account)
-        return isinstance(step, type(wanted)) and step.lt == wanted.lt
 
     def _ask_disputed(self, account: str, lt: int) -> None:
         """Ask for a transaction, the one before it and two after it, and for the state.
