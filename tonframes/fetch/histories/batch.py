@@ -194,8 +194,7 @@ class Batch:
                 for account in due
                 if self._chains.spans[account] == before[account] or disputes[account] > ATTEMPTS
             ]
-            for account in set(due).difference(absent):
-                tries[account] = 0
+            tries.update(dict.fromkeys(set(due).difference(absent), 0))
             for account in absent:
                 tries[account] += 1
                 if tries[account] == DOUBTED:
