@@ -459,7 +459,11 @@ def test_a_period_that_ends_now_is_no_warning_and_says_until_when_it_is_held(row
     with HistoryService(recent) as service, tf.Client(service.url) as client:
         for until in (moment(now), moment(now + 10**6)):
             history = tf.fetch_transactions(accounts[:3], until=until, client=client, store=None)
-            assert f"held until {moment(now - 60):%Y-%m-%d %H:%M:%S}" in repr(history)
+            last = min(
+                max(row["now"] for row in recent if row["account"] == account)
+                for account in accounts[:3]
+            )
+            assert f"held until {moment(max(now - 60, last)):%Y-%m-%d %H:%M:%S}" in repr(history)
             assert WHOLE.search(repr(history))
         history = tf.fetch_transactions(
             accounts[:3], until=moment(now - 60), client=client, store=None
@@ -646,6 +650,16 @@ def test_rows_that_name_another_predecessor_are_an_error(rows, accounts):
         pytest.raises(tf.IncompleteError, match=f"lt {chain[5]['lt']}.* not with the hash"),
     ):
         tf.fetch_transactions(accounts[0], client=client, store=None)
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
+def test_a_service_that_does_not_answer_is_told(tmp_path, kept):
+    with (
+        tf.Client("http://127.0.0.1:9", deadline=0.2) as client,
+        pytest.raises(tf.RequestError, match=r"127\.0\.0\.1:9") as error,
+    ):
+        tf.fetch_transactions(NOBODY, client=client, store=tmp_path if kept else None)
+    assert kept or not len(error.value.partial.transactions)
 
 
 def test_a_service_without_the_operation_says_so(tmp_path):

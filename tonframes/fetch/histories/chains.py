@@ -455,9 +455,8 @@ class Chains:
                 return None
             if period.unit == "lt" and passed and period.stop <= self._service.until_lt:
                 return None
-        if passed:
-            return self._service.surely_until
-        return max((span.stop_utime for span in first), default=0)
+        reached = max((span.stop_utime for span in first), default=0)
+        return max(reached, self._service.surely_until) if passed else reached
 
     def is_unproven(self, account: str) -> bool:
         """Return whether the states must be asked for again.

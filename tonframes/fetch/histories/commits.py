@@ -34,7 +34,8 @@ WAITING = 32
 LOOK = 0.2
 
 
-_EMPTY = {
+#: What no transactions are.
+EMPTY: Tables = {
     name: schema.TABLES[name].schema.empty_table()
     for name in ("transactions", "messages", "address_book")
 }
@@ -110,7 +111,7 @@ class Histories:
     def __init__(
         self, client: Client, store: Store | None, service: Service, bar: Progress
     ) -> None:
-        self.parts: list[Tables] = [_EMPTY]
+        self.parts: list[Tables] = [EMPTY]
         self.complete: list[str] = []
         self.lacking: dict[str, Step] = {}
         self.unknown: list[str] = []
@@ -249,7 +250,7 @@ class Histories:
                 self.parts += self._uncommitted
             else:
                 # If this is interrupted, it is done once more. What is committed is left out then.
-                rows = concat([_EMPTY, *self._uncommitted])
+                rows = concat([EMPTY, *self._uncommitted])
                 self._store.write_histories(rows, self._claims, merge=self._merging)
             self._uncommitted, self._claims = [], defaultdict(list)
         self._since = time.monotonic()

@@ -12,7 +12,7 @@ from tonframes.addresses import to_raw, warn_of_unknown
 from tonframes.client import UnknownOperationError
 from tonframes.errors import IncompleteError, MissingError, TonframesError, warn
 from tonframes.fetch.histories.chains import GENESIS, Created, Disputed, Named, Service
-from tonframes.fetch.histories.commits import Histories
+from tonframes.fetch.histories.commits import EMPTY, Histories
 from tonframes.fetch.histories.reading import WITNESS, read_page
 from tonframes.fetch.histories.tasks import SpreadHistories
 from tonframes.fetch.network import LAG, Network, masterchain_info
@@ -73,10 +73,10 @@ def fetch_transactions(
         or text such as "lt:1777593600". An int that looks like a moment is refused: a unix time
         from 2019 to 2038 in seconds, milli-, micro- or nanoseconds, or a date such as 20260501,
         202605 or 2026. If it is a logical time, pass it as text; `f"lt:{lt}"` is right for each.
-        None is the account's first and its last transaction. After its last transaction, the
-        history of an account is held until a minute before the service's last block, if the replica
-        of the service that told its last transaction has that block; otherwise until its last
-        transaction. If that is before `until`, or there is no `until`, the `repr` of the result
+        None is the account's first and its last transaction. The history of an account is held
+        until its last transaction; or until a minute before the service's last block, if that is
+        later, and the replica of the service that told the last transaction has that block. If
+        that is before `until`, or there is no `until`, the `repr` of the result
         says until when it is held, and `read_transactions` until a later moment raises
         `MissingError`, until a later fetch has completed it.
     client
@@ -148,7 +148,7 @@ def fetch_transactions(
         network.check_addresses(listed)
         if target is not None:
             target.verify_histories(wanted)
-        fetched: list[Tables] = []
+        fetched: list[Tables] = [EMPTY]
 
         def result(label: str, proof: str, unknown: Sequence[str] = ()) -> Transactions:
             if target is not None:
