@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tonframes.synthetic.accounts import NO_STATE, NO_TRANSACTION
 from tonframes.wire import schema
 from tonframes.wire.tables import fit
 
@@ -19,8 +20,8 @@ from .templates import MOST, OUTSIDE, templates
 if TYPE_CHECKING:
     from tonframes.wire.record import Table
 
-#: The hash that stands for no transaction.
-_NONE = "A" * 43 + "="
+#: The hashes that stand for no transaction, and for no state.
+_NONE = {"transaction": NO_TRANSACTION, "state": NO_STATE}
 #: What all messages of a transaction, and the transaction itself, have numbers of.
 _PLACES = OUTSIDE + 1
 #: Blocks of the masterchain and of the basechain: workchain and shard.
@@ -77,7 +78,7 @@ def _transactions(skeleton: Skeleton) -> pa.Table:
             pa.array(listed), hashes(skeleton.number, "actions"), lists
         ),
         account_state_hash_before=_previous(skeleton, "state", none=skeleton.previous_lt == 0),
-        account_state_hash_after=hashes(skeleton.number, "state"),
+        account_state_hash_after=pc.if_else(stays, hashes(skeleton.number, "state"), NO_STATE),
         account_state_balance_before=pc.if_else(exists, skeleton.before, None),
         account_state_balance_after=pc.if_else(stays, skeleton.after, None),
         account_state_data_hash_before=_data(skeleton.data_before, data["before"]),
@@ -196,7 +197,7 @@ def _previous(skeleton: Skeleton, kind: str, *, none: np.ndarray) -> pa.Array:
     if kind != "transaction":
         earlier = np.where(known, earlier, 2**62 // MOST + earlier)
     found = pc.if_else(pa.array(known), hashes(earlier, kind), hashes(earlier, "earlier"))
-    return pc.if_else(pa.array(none), _NONE, found)
+    return pc.if_else(pa.array(none), _NONE[kind], found)
 
 
 def _data(numbers: np.ndarray, valid: pa.Array) -> pa.Array:
