@@ -446,6 +446,30 @@ def test_a_service_that_begins_after_the_deletion_does_not_show_what_was_before(
     check(history, read(rows), [account])
 
 
+def test_periods_before_the_first_transaction_add_up(truth, tmp_path):
+    """What is known not to exist since a logical time is joined with what is, since a moment."""
+    account = next(a for a in QUIET if 10 < first_of(a)["now"] - ROWS[0]["now"] < 60)
+    first = first_of(account)
+    lt, second = int(first["lt"]), first["now"]
+    bounds = [
+        (moment(second + 1), None),
+        (lt - 10**7, lt + 10**6),
+        (moment(second - 9), moment(second + 5)),
+        (None, moment(second + 5)),
+    ]
+    with HistoryService(ROWS) as service, tf.Client(service.url) as client:
+        for since, until in bounds:
+            history = tf.fetch_transactions(
+                account, since=since, until=until, client=client, store=tmp_path
+            )
+            if since == moment(second - 9):
+                check(history, truth, [account], Period("utime", second - 9, second + 5))
+
+
+def first_of(account):
+    return next(row for row in ROWS if row["account"] == account)
+
+
 def test_transactions_that_are_missing_before_a_deletion_are_missed(tmp_path):
     account = ACCOUNTS[3]
     rows, deleted, created = created_again(account)

@@ -331,9 +331,14 @@ class Chains:
             elif before is not None and before.lt < row.lt:
                 continue  # it came, and was not kept
             elif unit == period.unit and start <= period.start and self._is_in_service(period):
-                first_lt = period.start if unit == "lt" or not period.start else row.lt
-                first_utime = period.start if unit == "utime" or not period.start else row.now
-                nothing = Span(first_lt, row.lt, first_utime, row.now)
+                if unit == "lt" or not period.start:
+                    first_utime = row.now if period.start else 0
+                    nothing = Span(period.start, row.lt, first_utime, row.now)
+                else:
+                    # The transactions before may be known not to exist since an earlier lt.
+                    of = [s.start_lt for s in self.spans[row.account] if s.start_lt <= row.lt]
+                    since_lt = max(of, default=row.lt)
+                    nothing = Span(since_lt, since_lt, period.start, row.now)
             else:
                 continue
             found.setdefault(row.account, []).append(nothing)
