@@ -114,13 +114,16 @@ def test_the_store_holds_the_same_with_the_same_proof(tmp_path):
 
 # ── the service's troubles ───────────────────────────────────────────────────────────────────────
 
+#: A window that is absent ends the reading through windows, and it may be the first.
+ABSENT = "lists that are absent"
+
 TROUBLES = {
     "rows of one lt and of one second on several pages": {"max_limit": 3},
     "pages that are too slow": {"slow_over": 60},
     "lists that are cut short": {"max_limit": 60, "cut": 0.3},
     "replicas that lag": {"max_limit": 60, "lag": 0.3, "behind": 30},
     "lists that are null": {"max_limit": 60, "null": 0.2},
-    "lists that are absent": {"max_limit": 60, "refused": 0.2},
+    ABSENT: {"max_limit": 60, "refused": 0.2},
     "rows of another masterchain block": {"max_limit": 60, "stray": 0.1},
     "all of it": {"max_limit": 60, "slow_over": 40, "cut": 0.15, "lag": 0.15},
 }
@@ -137,7 +140,8 @@ IN_ALL = ["pages that are too slow", "lists that are cut short", "replicas that 
 def test_whatever_happens_the_same_comes(name, seed):
     with WindowService(chain(), Troubles(seed=seed, **TROUBLES[name])) as service:
         assert digests(fetch(service)) == one_by_one()[0]
-    assert service.answered["transactions", 200]
+    if name != ABSENT:
+        assert service.answered["transactions", 200]
 
 
 #: This service mixes the blocks of a masterchain block anew for every page.
