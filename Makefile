@@ -113,8 +113,8 @@ test-random: .venv/.dev
 
 sample: .venv/.base
 	rm -rf data/sample data/histories
-	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('blocks', 'data/sample')"
-	$(BIN)/python -c "from tonframes.samples import write_sample; write_sample('histories', 'data/histories')"
+	PYTHONPATH=tests $(BIN)/python tests/chain/samples.py blocks data/sample
+	PYTHONPATH=tests $(BIN)/python tests/chain/samples.py histories data/histories
 	rm -f data/sample/.lock* data/histories/.lock*
 
 baseline: .venv/.dev

@@ -3,6 +3,7 @@
 import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
+from chain import synthetic_blocks
 
 import tonframes as tf
 from tonframes.plots import (
@@ -56,7 +57,7 @@ def six_hours():
     tables = {name: [] for name in TABLES}
     for hour in (0, 1, 2, 5):
         start = 1_780_000_200 + 3600 * hour
-        for answer in tf.synthetic_blocks(2, seed=hour, start=start, transactions_per_block=20):
+        for answer in synthetic_blocks(2, seed=hour, start=start, transactions_per_block=20):
             for name in TABLES:
                 tables[name].append(tf.parse_blocks(answer).arrow(name))
     return tuple(pa.concat_tables(tables[name]).to_pandas() for name in TABLES)

@@ -16,9 +16,8 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
+from chain import synthetic_blocks
 from fault_server import FaultServer, answer
-
-from tonframes.synthetic import synthetic_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

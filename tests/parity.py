@@ -15,9 +15,10 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from chain import synthetic_blocks
 from slow import slow
 
-from tonframes import parse_blocks, synthetic_blocks
+from tonframes import parse_blocks
 from tonframes.analysis import engines
 
 #: What `make test` runs; Spark has its own target.

@@ -30,6 +30,7 @@ from random import Random, SystemRandom
 from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
+from chain import synthetic_blocks
 from faulty_service import STORM, Faulty, append, digests, fetch_in_a_hurry
 from history_service import HistoryService, Troubles, whole_histories
 
@@ -153,7 +154,7 @@ class Round:
         self.disk, self.truth = self.folder / "disk", self.folder / "truth"
         self.blocks, self.histories = self.disk / "blocks", self.disk / "histories"
         count = rng.randint(60, 240)
-        made = tf.synthetic_blocks(
+        made = synthetic_blocks(
             count + 1,
             seed=rng.randrange(2**32),
             first_seqno=FIRST + rng.randrange(1000),

@@ -13,10 +13,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from chain import Chain
+
 import tonframes as tf
 from tonframes.seqnos import ranges
 from tonframes.store import Store
-from tonframes.synthetic import Chain
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order, stamped, with_columns
 

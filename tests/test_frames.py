@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 import strategies
+from chain import Chain, synthetic_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
@@ -18,7 +19,6 @@ import tonframes as tf
 from tonframes import Accounts, Blocks, describe, parse_accounts, parse_blocks
 from tonframes.errors import DecodeError
 from tonframes.parse import parse_account_states, parse_transactions
-from tonframes.synthetic import Chain, synthetic_blocks
 from tonframes.wire import schema
 from tonframes.wire.kinds import Json
 

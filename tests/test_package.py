@@ -16,11 +16,11 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from chain.samples import write_sample
 from packaging.requirements import Requirement
 from packaging.version import Version
 
 import tonframes as tf
-from tonframes.samples import write_sample
 from tonframes.store import Store
 
 ROOT = Path(__file__).parents[1]
@@ -70,7 +70,7 @@ EXTRAS = {
     "ipywidgets",
     "xlsxwriter",
 }
-LATE = EXTRAS | {"polars", "matplotlib", "tonframes.plots", "tonframes.synthetic"}
+LATE = EXTRAS | {"polars", "matplotlib", "tonframes.plots"}
 
 
 def test_import_of_the_package_imports_no_other():

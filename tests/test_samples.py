@@ -1,10 +1,10 @@
 """The samples are what their maker makes, byte for byte, and can be served and fetched again."""
 
 import pytest
+from chain.samples import synthetic_store, write_histories, write_sample
 from pandas.testing import assert_frame_equal
 
 import tonframes as tf
-from tonframes.samples import write_histories, write_sample
 from tonframes.store import Store
 
 
@@ -52,7 +52,7 @@ def test_what_a_sample_does_not_hold_is_not_fetched_into_it(tmp_path):
 
 
 def test_a_synthetic_store_is_served_and_fetched_as_it_is(tmp_path):
-    made = tf.synthetic_store(tmp_path / "made", 120, seed=3, transactions_per_block=5)
+    made = synthetic_store(tmp_path / "made", 120, seed=3, transactions_per_block=5)
     with tf.serve(made) as url:
         fetched = tf.fetch_blocks("90000000:90000120", client=url, store=tmp_path / "fetched")
     held = tf.read_blocks(made, verify=True)
@@ -62,17 +62,17 @@ def test_a_synthetic_store_is_served_and_fetched_as_it_is(tmp_path):
     columns = ["hash", "mc_block_seqno", "account", "lt", "total_fees"]
     assert_frame_equal(fetched.transactions[columns], held.transactions[columns])
     assert len(held.transactions) == 600
-    other = tf.synthetic_store(tmp_path / "other", 1, transactions_per_block=5)
+    other = synthetic_store(tmp_path / "other", 1, transactions_per_block=5)
     assert set(tf.read_blocks(other).transactions.hash).isdisjoint(held.transactions.hash)
 
 
 def test_a_synthetic_store_is_a_new_one(tmp_path):
     with pytest.raises(ValueError, match="name a folder that does not exist yet"):
-        tf.synthetic_store(tmp_path, 1)
+        synthetic_store(tmp_path, 1)
     with pytest.raises(ValueError, match="at least 1 masterchain block"):
-        tf.synthetic_store(tmp_path / "made", 0)
+        synthetic_store(tmp_path / "made", 0)
     with pytest.raises(ValueError, match="transactions_per_block"):
-        tf.synthetic_store(tmp_path / "made", 1, transactions_per_block=1)
+        synthetic_store(tmp_path / "made", 1, transactions_per_block=1)
     assert not (tmp_path / "made").exists()
 
 

@@ -55,7 +55,7 @@ from .plots import (
     plot_gas,
     plot_trace,
 )
-from .samples import sample, synthetic_store
+from .samples import sample
 from .scanning import Scan, scan, to_lake
 from .service import serve
 from .store import (
@@ -67,7 +67,6 @@ from .store import (
     upgrade_store,
     verify_store,
 )
-from .synthetic import synthetic_blocks
 
 __version__: str
 
@@ -135,8 +134,6 @@ __all__ = [
     "seqno_at",
     "serve",
     "storage_rates",
-    "synthetic_blocks",
-    "synthetic_store",
     "to_friendly",
     "to_lake",
     "to_raw",

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from chain import synthetic_blocks
 from chains import Answers
-
-import tonframes as tf
 
 
 @pytest.fixture(scope="session")
 def made():
     """Return the answers of a synthetic chain of 1,600 transactions."""
-    return Answers(tf.synthetic_blocks(40, seed=3, transactions_per_block=40))
+    return Answers(synthetic_blocks(40, seed=3, transactions_per_block=40))
 
 
 @pytest.fixture(params=["made", "recorded"])

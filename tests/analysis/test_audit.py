@@ -10,13 +10,13 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chain import Chain
 from parity import assert_same, collected, frame_of, lake, synthetic
 from slow import slow
 
 import tonframes as tf
 from tonframes.analysis.audit import check_balances, check_fees
 from tonframes.network.prices import BASECHAIN, MASTERCHAIN
-from tonframes.synthetic import Chain
 from tonframes.wire.tables import with_columns
 
 #: Unix seconds in 2023, 2025 and 2026: each of another price era.

@@ -8,6 +8,7 @@ import json
 import pandas as pd
 import pytest
 from calls import LAST, calls
+from chain import synthetic_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 from parity import MOST_ENGINES, collected, frame_of
@@ -89,7 +90,7 @@ def test_very_large_numbers_are_handled(engine, tmp_path):
 @pytest.mark.parametrize("start", [1_704_067_200, 1_735_689_600, 1_780_000_000])
 def test_the_synthetic_chain_has_the_prices_of_its_time(start):
     names = {1_704_067_200: OLD.name, 1_735_689_600: MIDDLE.name, 1_780_000_000: NEW.name}
-    answers = tf.synthetic_blocks(8, transactions_per_block=150, start=start)
+    answers = synthetic_blocks(8, transactions_per_block=150, start=start)
     frames = [tf.parse_blocks(json.dumps(answer).encode()).transactions for answer in answers]
     transactions = pd.concat(frames, ignore_index=True)
     found = price_of(transactions)

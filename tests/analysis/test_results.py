@@ -7,6 +7,7 @@ import re
 from types import SimpleNamespace
 
 import pytest
+from chain import synthetic_blocks
 from pandas.testing import assert_series_equal
 
 import tonframes as tf
@@ -33,7 +34,7 @@ CALLS = {
 
 @pytest.fixture(scope="module")
 def blocks():
-    return tf.parse_blocks(tf.synthetic_blocks(1, seed=3, transactions_per_block=60)[0])
+    return tf.parse_blocks(synthetic_blocks(1, seed=3, transactions_per_block=60)[0])
 
 
 def test_every_result_is_of_a_public_function():

@@ -10,6 +10,7 @@ from math import ceil
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chain import Chain
 from chains import frames, sample_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,7 +18,6 @@ from pandas.testing import assert_frame_equal
 
 from tonframes.analysis.storage import DAY, RENT, storage_rates
 from tonframes.network.prices import STORAGE
-from tonframes.synthetic import Chain
 
 # Some recorded answers contain extra fields.
 pytestmark = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chain import synthetic_blocks
 from chains import frames, sample_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +15,6 @@ from pandas.testing import assert_frame_equal
 from parity import MOST_ENGINES, collected, frame_of
 from slow import slow
 
-import tonframes as tf
 from tonframes.analysis.failures import failures
 from tonframes.analysis.traces import EXCESSES, TRACE_MESSAGES, TRACES, trace_costs
 
@@ -167,7 +167,7 @@ def test_the_cost_is_what_the_accounts_lost(answers):
 @settings(max_examples=5)
 @given(st.integers(0, 10**6), st.integers(10, 60))
 def test_the_cost_is_what_the_accounts_lost_on_any_chain(seed, size):
-    assert check_losses(tf.synthetic_blocks(12, seed=seed, transactions_per_block=size)) > 5
+    assert check_losses(synthetic_blocks(12, seed=seed, transactions_per_block=size)) > 5
 
 
 def test_cut_traces_are_not_complete(made):

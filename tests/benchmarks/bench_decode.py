@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 import pandas as pd
+from chain import synthetic_blocks
 
 import tonframes as tf
 from tonframes.wire import pages, schema
@@ -37,7 +38,7 @@ ROUNDS = 31
 
 def body_of(transactions: int) -> bytes:
     """Make the body of one masterchain block, as a service writes it."""
-    made = tf.synthetic_blocks(1, transactions_per_block=max(transactions, 10))[0]
+    made = synthetic_blocks(1, transactions_per_block=max(transactions, 10))[0]
     rows = made["transactions"][:transactions]
     body = {"transactions": rows, "address_book": made["address_book"]}
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
@@ -81,7 +82,7 @@ def pages_of(count: int) -> list[bytes]:
             separators=(",", ":"),
             ensure_ascii=False,
         ).encode()
-        for body in tf.synthetic_blocks(count, transactions_per_block=20)
+        for body in synthetic_blocks(count, transactions_per_block=20)
     ]
 
 

@@ -36,12 +36,12 @@ from typing import TYPE_CHECKING
 
 import orjson
 import requests
+from chain import Chain
 
 import tonframes as tf
 from tonframes.fetch.ends import lacks_windows
 from tonframes.seqnos import ranges
 from tonframes.store import Store
-from tonframes.synthetic import Chain
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order, stamped
 

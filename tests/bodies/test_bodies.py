@@ -10,6 +10,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from chain import bodies as made_up
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal, assert_series_equal
@@ -28,7 +29,6 @@ from tonframes.bodies.cells import Builder, Cell, usage
 from tonframes.bodies.columns import RESULT
 from tonframes.bodies.schemes import SCHEMES
 from tonframes.network.prices import PRICES
-from tonframes.synthetic import bodies as made_up
 
 pytoniq = pytest.importorskip("pytoniq_core")
 

@@ -11,10 +11,10 @@ from functools import partial
 from itertools import chain
 
 import pytest
+from chain import synthetic_blocks
 from fault_server import FaultServer, answer, raw
 from slow import slow, slow_after
 
-import tonframes as tf
 from tonframes.client import Client, TooManyRowsError
 from tonframes.client.size import (
     ASCII,
@@ -114,7 +114,7 @@ def numbers():
     return (b"%x" % number for number in range(2**24))
 
 
-TRANSACTION = tf.synthetic_blocks(1, transactions_per_block=10)[0]["transactions"][0]
+TRANSACTION = synthetic_blocks(1, transactions_per_block=10)[0]["transactions"][0]
 _BEFORE, _AFTER = json.dumps({"transactions": [TRANSACTION | {"out_msgs": ["?"]}]}).split('"?"')
 #: What an answer consists of; `values` yields more than there is room for.
 SHAPES = {
@@ -244,7 +244,7 @@ def test_reading_ends_at_the_deadline(server):  # F75
 
 
 def test_honest_pages_may_be_half_as_large_again():
-    (document,) = tf.synthetic_blocks(1, transactions_per_block=1500)
+    (document,) = synthetic_blocks(1, transactions_per_block=1500)
     check_memory(json.dumps(document, ensure_ascii=False).encode(), LARGEST_ANSWER)
 
 

@@ -9,6 +9,7 @@ from random import Random
 from threading import Timer
 
 import pytest
+from chain import synthetic_blocks
 from faulty_service import STORM, Faulty, append, digests, fetch_in_a_hurry
 from slow import slow_after
 
@@ -30,7 +31,7 @@ context.set_forkserver_preload(["tonframes"])
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory):
     path = tmp_path_factory.mktemp("chain") / "truth"
-    append(path, tf.synthetic_blocks(401, seed=1, first_seqno=FIRST, transactions_per_block=5))
+    append(path, synthetic_blocks(401, seed=1, first_seqno=FIRST, transactions_per_block=5))
     return path, digests(tf.read_blocks(path, SEQNOS))
 
 

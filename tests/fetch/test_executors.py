@@ -19,6 +19,7 @@ from pathlib import Path
 
 import loky
 import pytest
+from chain import synthetic_blocks
 from fault_server import answer
 from slow import slow
 from window_service import Chain, Troubles, WindowService, apart
@@ -40,7 +41,7 @@ FOLDERS = ("transactions", "messages", "blocks")
 
 @cache
 def bodies() -> list[dict]:
-    return tf.synthetic_blocks(340, seed=3, first_seqno=FIRST, transactions_per_block=4)
+    return synthetic_blocks(340, seed=3, first_seqno=FIRST, transactions_per_block=4)
 
 
 @cache

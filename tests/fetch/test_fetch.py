@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pyarrow as pa
 import pytest
+from chain import synthetic_blocks
 from fault_server import FaultServer, answer
 from pandas.testing import assert_frame_equal
 from peaks import peak_of
@@ -200,7 +201,7 @@ def answering(respond):
 
 def test_rows_of_another_masterchain_block_are_refused(monkeypatch):
     monkeypatch.setattr(block_pages, "FIRST_WAIT", 0.001)
-    six = {"transactions": tf.synthetic_blocks(1, first_seqno=6)[0]["transactions"]}
+    six = {"transactions": synthetic_blocks(1, first_seqno=6)[0]["transactions"]}
     with answering(lambda _: six) as c:
         with pytest.raises(
             tf.IncompleteError, match=r"block 5 .*expected 5, as asked, found 6"
@@ -212,7 +213,7 @@ def test_rows_of_another_masterchain_block_are_refused(monkeypatch):
 
 def test_transactions_that_blocks_do_not_count_are_missed(monkeypatch):
     monkeypatch.setattr(block_pages, "FIRST_WAIT", 0.001)
-    made = tf.synthetic_blocks(1, first_seqno=5)[0]
+    made = synthetic_blocks(1, first_seqno=5)[0]
 
     def respond(path):
         if "masterchainBlockShards" in path:
@@ -573,7 +574,7 @@ def test_the_footer_names_the_proof(service, client, tmp_path):
 def test_a_store_that_speaks_no_blocks_cannot_speak_as_a_deployed_service(tmp_path):
     read = [
         pages.read(schema.BLOCKS_ANSWER, json.dumps({"transactions": b["transactions"]}).encode())
-        for b in tf.synthetic_blocks(1, first_seqno=5)
+        for b in synthetic_blocks(1, first_seqno=5)
     ]
     tables = in_order(pages.blocks_tables(read))
     assert isinstance(tables["transactions"], pa.Table)

@@ -9,6 +9,7 @@ from random import Random
 
 import pandas as pd
 import pytest
+from chain import synthetic_blocks
 from fault_server import error
 from faulty_service import (
     INFO,
@@ -33,7 +34,7 @@ from tonframes.store import Store
 from tonframes.wire.tables import concat
 
 FIRST = 90_000_090
-BODIES = tf.synthetic_blocks(24, first_seqno=FIRST, transactions_per_block=6)
+BODIES = synthetic_blocks(24, first_seqno=FIRST, transactions_per_block=6)
 ALL = range(FIRST, FIRST + 24)  # crosses a border of files at ….100
 
 

@@ -10,6 +10,7 @@ from random import Random
 
 import pyarrow.dataset as ds
 import pytest
+from chain import synthetic_blocks
 from faulty_service import FakeClock, Faulty, append, connect, digests
 from slow import SEEDS, slow, slow_after
 
@@ -43,7 +44,7 @@ def sockets_are_collected():
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory):
     path = tmp_path_factory.mktemp("chain") / "truth"
-    append(path, tf.synthetic_blocks(251, seed=1, first_seqno=FIRST, transactions_per_block=5))
+    append(path, synthetic_blocks(251, seed=1, first_seqno=FIRST, transactions_per_block=5))
     return path, digests(tf.read_blocks(path, SEQNOS))
 
 

@@ -12,6 +12,7 @@ from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import pytest
+from chain import synthetic_blocks
 from fault_server import answer
 from faulty_service import (
     INFO,
@@ -47,7 +48,7 @@ ALONE = range(HIT, HIT + 1)
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory):
     path = tmp_path_factory.mktemp("chain") / "truth"
-    made = list(tf.synthetic_blocks(40, seed=2, first_seqno=FIRST, transactions_per_block=6))
+    made = list(synthetic_blocks(40, seed=2, first_seqno=FIRST, transactions_per_block=6))
     assert any(int(row["tx_count"]) == 0 for row in made[HIT - FIRST]["blocks"]), "an empty block"
     append(path, made)
     return path

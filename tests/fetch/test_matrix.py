@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from chain import synthetic_blocks
 from fault_server import answer, error, raw
 from faulty_service import (
     EMPTY,
@@ -84,7 +85,7 @@ KEY = "SECRET_key-0123456789abcdef"
 @pytest.fixture(scope="session")
 def chain(tmp_path_factory):
     path = tmp_path_factory.mktemp("chain") / "truth"
-    append(path, tf.synthetic_blocks(40, seed=2, first_seqno=FIRST, transactions_per_block=6))
+    append(path, synthetic_blocks(40, seed=2, first_seqno=FIRST, transactions_per_block=6))
     return path
 
 
@@ -780,7 +781,7 @@ for _ in range(20):
 
 def test_f49_threads_may_read_their_first_answers_at_once():
     """While one thread makes a decoder of msgspec, another that uses it half made crashes."""
-    body = json.dumps(tf.synthetic_blocks(1, transactions_per_block=6)[0]).encode()
+    body = json.dumps(synthetic_blocks(1, transactions_per_block=6)[0]).encode()
     told = subprocess.run(
         [sys.executable, "-c", FIRST_BODIES], input=body, capture_output=True, check=True
     )

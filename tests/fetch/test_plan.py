@@ -7,6 +7,7 @@ from functools import cache
 
 import pandas as pd
 import pytest
+from chain import synthetic_blocks
 from slow import slow, slow_after
 from window_service import Chain, Troubles, WindowService, displaced
 
@@ -73,7 +74,7 @@ def test_the_first_block_of_a_service_takes_a_few_requests_more(deployed, tmp_pa
 
 @cache
 def long_chain():
-    bodies = tf.synthetic_blocks(601, seed=4, first_seqno=FIRST, transactions_per_block=12)
+    bodies = synthetic_blocks(601, seed=4, first_seqno=FIRST, transactions_per_block=12)
     return Chain.of(displaced(bodies, by=9_000_000, seconds=6))
 
 

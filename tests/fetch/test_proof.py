@@ -8,6 +8,7 @@ from functools import cache
 
 import pyarrow as pa
 import pytest
+from chain import synthetic_blocks
 from fault_server import answer
 from faulty_service import (
     SHARDS,
@@ -186,7 +187,7 @@ COUNT = 80  # a split after 24, a merge after 72
 
 @cache
 def bodies() -> list[dict]:
-    return tf.synthetic_blocks(COUNT, first_seqno=FIRST, transactions_per_block=6, seed=1)
+    return synthetic_blocks(COUNT, first_seqno=FIRST, transactions_per_block=6, seed=1)
 
 
 def page(blocks) -> pages.Page:
@@ -450,7 +451,7 @@ ELECTOR, CONFIG = "-1:" + "3" * 64, "-1:" + "5" * 64
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory):
     path = tmp_path_factory.mktemp("chain") / "truth"
-    append(path, tf.synthetic_blocks(20, first_seqno=FIRST + 90, transactions_per_block=6))
+    append(path, synthetic_blocks(20, first_seqno=FIRST + 90, transactions_per_block=6))
     return path
 
 
@@ -532,7 +533,7 @@ def test_answers_that_lack_blocks_are_retried(chain):
 @pytest.mark.parametrize("first", [1, 2, 180])
 def test_the_first_masterchain_blocks_of_a_service(tmp_path, first):
     """Before them there is nothing to hold them against: the footer says so."""
-    append(tmp_path / "truth", tf.synthetic_blocks(6, first_seqno=first, transactions_per_block=6))
+    append(tmp_path / "truth", synthetic_blocks(6, first_seqno=first, transactions_per_block=6))
     with Faulty(tmp_path / "truth") as service, connect(service, FakeClock()) as client:
         if first > 1:
             service.inject(absent, STATE, seqno=first - 1)
@@ -550,7 +551,7 @@ BEGIN = range(90_000_150, 90_000_158)
 def beginning(request, tmp_path_factory):
     """A service whose first masterchain block commits a block without transactions."""
     path = tmp_path_factory.mktemp("beginning")
-    made = tf.synthetic_blocks(len(BEGIN), seed=148, first_seqno=BEGIN[0], transactions_per_block=5)
+    made = synthetic_blocks(len(BEGIN), seed=148, first_seqno=BEGIN[0], transactions_per_block=5)
     assert [row["tx_count"] for row in made[0]["blocks"]].count(0) == 1
     append(path, made)
     with Faulty(path, windows=request.param) as service:
@@ -579,7 +580,7 @@ def test_an_empty_block_that_the_first_masterchain_block_lacks_is_missed(
 
 
 def test_a_shard_without_a_block_in_the_first_masterchain_block_is_not_missed(tmp_path):
-    made = tf.synthetic_blocks(8, seed=148, first_seqno=BEGIN[0], transactions_per_block=5)[3:]
+    made = synthetic_blocks(8, seed=148, first_seqno=BEGIN[0], transactions_per_block=5)[3:]
     assert len(made[0]["blocks"]) == 2, "one of two shards stands still"
     append(tmp_path / "truth", made)
     with Faulty(tmp_path / "truth") as service, connect(service, FakeClock()) as client:

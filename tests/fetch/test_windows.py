@@ -8,6 +8,7 @@ from bisect import bisect_left
 from functools import cache
 
 import pytest
+from chain import synthetic_blocks
 from fault_server import raw
 from faulty_service import digests
 from slow import SEEDS, slow, slow_after
@@ -26,9 +27,7 @@ SEQNOS = range(FIRST + 12, FIRST + 140)  # across a border of files, a split and
 @cache
 def bodies(count: int = 150, transactions: int = 8) -> list[dict]:
     """Make a chain whose shards lie among each other in time and in logical time."""
-    made = tf.synthetic_blocks(
-        count, seed=1, first_seqno=FIRST, transactions_per_block=transactions
-    )
+    made = synthetic_blocks(count, seed=1, first_seqno=FIRST, transactions_per_block=transactions)
     return displaced(made, by=9_000_000, seconds=6)
 
 

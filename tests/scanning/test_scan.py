@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from chain import synthetic_blocks
 from chains import store_of_files
 from parity import EVERY, PARITY, collected, spark_session
 from pyarrow import fs
@@ -400,7 +401,7 @@ def test_transactions_of_accounts_are_read_from_the_copies_by_account(engine, co
 def test_ingested_rows_are_not_among_the_others(copied):
     before = tf.scan(copied, "transactions").count_rows()
     tf.ingest(tf.read_blocks(tf.sample(), FIRST).to_json(), store=copied)
-    other = tf.synthetic_blocks(2, first_seqno=FIRST + 5000)
+    other = synthetic_blocks(2, first_seqno=FIRST + 5000)
     assert tf.ingest(other, store=copied)["transactions"]
     for name in NAMES:
         same(scanned("pyarrow", copied, name), tf.read_blocks(copied).arrow(name))

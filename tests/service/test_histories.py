@@ -4,9 +4,9 @@ import shutil
 
 import pytest
 import requests
+from chain.samples import write_histories
 
 import tonframes as tf
-from tonframes.samples import write_histories
 from tonframes.service import serve
 from tonframes.store import Store, held_spans
 

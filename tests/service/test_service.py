@@ -23,6 +23,7 @@ from pathlib import Path
 from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
+from chain import Chain
 from pandas.testing import assert_frame_equal
 
 import tonframes as tf
@@ -35,7 +36,6 @@ from tonframes.service.rows import HeldRows
 from tonframes.service.scanned import scanned
 from tonframes.service.shard_state import shard_state
 from tonframes.store import Store, read_accounts, read_blocks
-from tonframes.synthetic import Chain
 from tonframes.wire import pages, schema
 from tonframes.wire.kinds import SHARD
 from tonframes.wire.tables import in_order, stamped

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from bucket_server import moto, serving
+from chain import synthetic_blocks
 from pandas.testing import assert_frame_equal
 from slow import slow, slow_after
 
@@ -78,7 +79,7 @@ def service(request):
 def held(tmp_path_factory):
     """Return a local store with few transactions in a span and a part of the next one."""
     store = Store(tmp_path_factory.mktemp("local") / "store")
-    bodies = tf.synthetic_blocks(120, first_seqno=FIRST, transactions_per_block=4)
+    bodies = synthetic_blocks(120, first_seqno=FIRST, transactions_per_block=4)
     read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in bodies]
     store.claim("-217", "synthetic")
     store.write_blocks(

@@ -14,6 +14,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
+from chain import synthetic_blocks
 from filelock import FileLock
 from hypothesis import given
 from hypothesis import strategies as st
@@ -41,7 +42,7 @@ runs = st.builds(
 
 @cache
 def bodies() -> list[dict]:
-    return tf.synthetic_blocks(len(SEQNOS), first_seqno=FIRST, transactions_per_block=12)
+    return synthetic_blocks(len(SEQNOS), first_seqno=FIRST, transactions_per_block=12)
 
 
 def tables_of(seqnos: range) -> Tables:

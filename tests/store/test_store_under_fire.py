@@ -26,6 +26,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from chain import synthetic_blocks
 
 import tonframes as tf
 from tonframes import sealed
@@ -51,7 +52,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 
 @cache
 def everything() -> Tables:
-    bodies = tf.synthetic_blocks(len(SEQNOS), first_seqno=FIRST, transactions_per_block=4)
+    bodies = synthetic_blocks(len(SEQNOS), first_seqno=FIRST, transactions_per_block=4)
     read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in bodies]
     return stamped(in_order(pages.blocks_tables(read)), MOMENT)
 

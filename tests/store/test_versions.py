@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from chain import Chain
 from store_versions import VERSIONS, write_store
 
 import tonframes as tf
 from tonframes.cli import main
 from tonframes.store import Store, digest, files, upgrade
-from tonframes.synthetic import Chain
 from tonframes.wire import schema, versions
 from tonframes.wire.kinds import DIGITS, INT, TEXT
 from tonframes.wire.record import Column, Derived, Field, Part, Record

@@ -7,13 +7,13 @@ import msgspec
 import pyarrow as pa
 import pytest
 import strategies
+from chain import synthetic_blocks
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from strategies import Raw, dump, least
 
 from tonframes import parse_accounts, parse_blocks
 from tonframes.errors import DecodeError, TonframesWarning
-from tonframes.synthetic import synthetic_blocks
 from tonframes.wire import encode, pages, schema
 from tonframes.wire.extra import escape
 from tonframes.wire.record import Part, Rows

@@ -5,10 +5,10 @@ from unittest import mock
 
 import pytest
 import strategies
+from chain import synthetic_blocks
 from hypothesis import given
 from strategies import dump, least
 
-from tonframes import synthetic_blocks
 from tonframes.errors import DecodeError, TonframesWarning
 from tonframes.fetch.proof import lack
 from tonframes.wire import pages, schema, transactions

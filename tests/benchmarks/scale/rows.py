@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from chain.accounts import NO_STATE, NO_TRANSACTION
 
-from tonframes.synthetic.accounts import NO_STATE, NO_TRANSACTION
 from tonframes.wire import schema
 from tonframes.wire.tables import fit
 

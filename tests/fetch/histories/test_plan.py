@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from chain import synthetic_blocks
 from history_service import HistoryService
 from slow import slow, slow_after
 
 import tonframes as tf
-from tonframes.synthetic import synthetic_blocks
 
 
 @pytest.fixture(scope="module")

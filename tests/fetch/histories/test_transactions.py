@@ -15,6 +15,7 @@ from multiprocessing import get_context
 from random import Random
 
 import pytest
+from chain import Chain
 from faulty_service import append
 from history_service import HistoryService, Troubles, whole_histories
 from hypothesis import given
@@ -27,7 +28,6 @@ from tonframes.fetch import block
 from tonframes.fetch.histories.batch import ATTEMPTS
 from tonframes.service.scanned import scanned
 from tonframes.store import Period, Store, held_spans, merging, transactions_in
-from tonframes.synthetic import Chain
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order, stamped
 

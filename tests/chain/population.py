@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic import contracts, exchange
-from tonframes.synthetic.accounts import Account, digest
+from chain import contracts, exchange
+from chain.accounts import Account, digest
 
 if TYPE_CHECKING:
     from random import Random
 
-    from tonframes.synthetic.contracts import Contract
-    from tonframes.synthetic.messages import StateInit
+    from chain.contracts import Contract
+    from chain.messages import StateInit
 
 TON = 10**9
 DAY = 86_400

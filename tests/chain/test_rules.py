@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import pytest
 
-from tonframes.synthetic import Chain, synthetic_blocks
+from chain import Chain, synthetic_blocks
 
 pytoniq = pytest.importorskip("pytoniq_core")
 

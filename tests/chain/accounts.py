@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from chain.contracts import with_code
+from chain.messages import base64, workchain_of
 from tonframes.bodies.cells import Cell, usage
-from tonframes.synthetic.contracts import with_code
-from tonframes.synthetic.messages import base64, workchain_of
 
 if TYPE_CHECKING:
-    from tonframes.synthetic.contracts import Contract
-    from tonframes.synthetic.messages import StateInit
+    from chain.contracts import Contract
+    from chain.messages import StateInit
 
 #: Hash of the state of an account that does not exist: the cell `account_none$0`.
 NO_STATE = base64(Cell(0, 1).hash)

@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from tonframes.synthetic.rhythm import DAY, HOUR, HOURS, Rhythm, fading
+from chain.rhythm import DAY, HOUR, HOURS, Rhythm, fading
 
 MONDAY = 1_774_224_000  # 2026-03-23 00:00:00Z
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic.messages import Message, workchain_of
-from tonframes.synthetic.pricing import forward_fee, prices_at
+from chain.messages import Message, workchain_of
+from chain.pricing import forward_fee, prices_at
 
 if TYPE_CHECKING:
     from random import Random
 
+    from chain.accounts import Account
+    from chain.contracts import Outcome
     from tonframes.network.prices import Prices
-    from tonframes.synthetic.accounts import Account
-    from tonframes.synthetic.contracts import Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

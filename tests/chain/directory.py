@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chain import contracts
+from chain.accounts import digest
 from tonframes.addresses import to_friendly
-from tonframes.synthetic import contracts
-from tonframes.synthetic.accounts import digest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tonframes.synthetic.accounts import Account
+    from chain.accounts import Account
 
 
 def address_book(accounts: Iterable[Account]) -> dict[str, Any]:

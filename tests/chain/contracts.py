@@ -12,10 +12,10 @@ from functools import cache
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from chain import bodies
+from chain.bodies import SUBWALLET, WALLET_ID
+from chain.messages import Message, Send, StateInit
 from tonframes.bodies.cells import Builder, Cell
-from tonframes.synthetic import bodies
-from tonframes.synthetic.bodies import SUBWALLET, WALLET_ID
-from tonframes.synthetic.messages import Message, Send, StateInit
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chain import bodies
+from chain.contracts import Call, Contract, Outcome
+from chain.messages import Send
 from tonframes.bodies.cells import Builder
-from tonframes.synthetic import bodies
-from tonframes.synthetic.contracts import Call, Contract, Outcome
-from tonframes.synthetic.messages import Send
 
 if TYPE_CHECKING:
     from tonframes.bodies.cells import Cell

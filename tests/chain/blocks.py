@@ -5,17 +5,17 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic.delivery import STEP, STRIDE, Delivery, hide_states_between, moment_of
-from tonframes.synthetic.directory import address_book, mentioned, metadata
-from tonframes.synthetic.execution import execute
-from tonframes.synthetic.population import CONFIG, ELECTOR, populate
-from tonframes.synthetic.scenarios import RARE, pick
-from tonframes.synthetic.shards import Layout, Shard
+from chain.delivery import STEP, STRIDE, Delivery, hide_states_between, moment_of
+from chain.directory import address_book, mentioned, metadata
+from chain.execution import execute
+from chain.population import CONFIG, ELECTOR, populate
+from chain.scenarios import RARE, pick
+from chain.shards import Layout, Shard
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from tonframes.synthetic.messages import Message
+    from chain.messages import Message
 
 #: 28 May 2026: after the price change of 2026.
 START = 1_780_000_000
@@ -76,7 +76,7 @@ class Chain:
             )
         self.seqno, self.now = first_seqno - 1, start
         self._first, self._per_block = first_seqno, transactions_per_block
-        self._rng = Random(seed)  # noqa: S311 (reproducible data, not secrets)
+        self._rng = Random(seed)
         self._lt = first_seqno * STRIDE - STRIDE
         wallets = max(200, transactions_per_block // 2)
         self._people = populate(self._rng, start=start, lt=first_seqno * STRIDE, wallets=wallets)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tonframes.bodies.cells import Builder, Cell, usage
 
 if TYPE_CHECKING:
-    from tonframes.synthetic.bodies import Body
+    from chain.bodies import Body
 
 #: A body is put into the root cell of the message if it has no references and at most this number
 #: of bits: then it fits beside the longest header and an inline StateInit (1023 - 887 - 2 - 6).

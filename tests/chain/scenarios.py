@@ -11,16 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tonframes.synthetic import bodies, contracts, exchange
-from tonframes.synthetic.messages import Send, StateInit
-from tonframes.synthetic.population import ELECTOR, TON
-from tonframes.synthetic.pricing import prices_at
+from chain import bodies, contracts, exchange
+from chain.messages import Send, StateInit
+from chain.population import ELECTOR, TON
+from chain.pricing import prices_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from tonframes.synthetic.accounts import Account
-    from tonframes.synthetic.population import Population
+    from chain.accounts import Account
+    from chain.population import Population
 
 #: More text than fits into one cell.
 LONG_COMMENT = (

@@ -5,10 +5,10 @@ import json
 import pytest
 
 import tonframes as tf
+from chain import exchange
+from chain.life import CLOSING, RUSH, UPGRADE, Life
 from tonframes.bodies import import_fees
 from tonframes.network.prices import BASECHAIN
-from tonframes.synthetic import exchange
-from tonframes.synthetic.life import CLOSING, RUSH, UPGRADE, Life
 
 pytest.importorskip("pytoniq_core")
 

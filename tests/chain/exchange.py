@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from chain import bodies
+from chain.bodies import Body
+from chain.contracts import Call, Contract, Outcome, gas_within, jetton_wallet_of
+from chain.messages import Message, Send
 from tonframes.bodies.cells import Builder, Cell
-from tonframes.synthetic import bodies
-from tonframes.synthetic.bodies import Body
-from tonframes.synthetic.contracts import Call, Contract, Outcome, gas_within, jetton_wallet_of
-from tonframes.synthetic.messages import Message, Send
 
 if TYPE_CHECKING:
     from collections.abc import Callable

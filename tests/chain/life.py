@@ -15,20 +15,20 @@ from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic import bodies, contracts, exchange, trading
-from tonframes.synthetic.accounts import Account
-from tonframes.synthetic.delivery import STRIDE
-from tonframes.synthetic.directory import address_book, mentioned, metadata
-from tonframes.synthetic.game import GAME
-from tonframes.synthetic.history import History, seqno_at
-from tonframes.synthetic.population import POOL_JETTONS, POOL_TON, TON, Population
-from tonframes.synthetic.rhythm import DAY, HOUR, Rhythm, fading
-from tonframes.synthetic.scenarios import SPAM, Plan, order
+from chain import bodies, contracts, exchange, trading
+from chain.accounts import Account
+from chain.delivery import STRIDE
+from chain.directory import address_book, mentioned, metadata
+from chain.game import GAME
+from chain.history import History, seqno_at
+from chain.population import POOL_JETTONS, POOL_TON, TON, Population
+from chain.rhythm import DAY, HOUR, Rhythm, fading
+from chain.scenarios import SPAM, Plan, order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tonframes.synthetic.messages import Send, StateInit
+    from chain.messages import Send, StateInit
 
 #: A moment and its masterchain block, as in `Chain`.
 KNOWN_SECOND, KNOWN_SEQNO = 1_780_000_000, 90_000_000
@@ -79,7 +79,7 @@ class Life:
 
     def __init__(self, seed: int = 0, *, weeks: int = WEEKS) -> None:
         self.start, self.stop = START, START + weeks * WEEK
-        self._rng = Random(seed)  # noqa: S311 (reproducible data, not secrets)
+        self._rng = Random(seed)
         seqno = seqno_at(START, start=KNOWN_SECOND, first_seqno=KNOWN_SEQNO)
         self._people = people = Population(self._rng, START, seqno * STRIDE)
         self._history = History(self._rng, people, start=KNOWN_SECOND, first_seqno=KNOWN_SEQNO)

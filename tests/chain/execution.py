@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic.accounts import Account, digest
-from tonframes.synthetic.actions import action_phase
-from tonframes.synthetic.phases import bounce_phase, compute_phase, credit_phase, storage_phase
-from tonframes.synthetic.run import Moment, Run
+from chain.accounts import Account, digest
+from chain.actions import action_phase
+from chain.phases import bounce_phase, compute_phase, credit_phase, storage_phase
+from chain.run import Moment, Run
 
 if TYPE_CHECKING:
     from random import Random
 
-    from tonframes.synthetic.messages import Message
+    from chain.messages import Message
 
 
 def execute(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic import bodies
-from tonframes.synthetic.contracts import Call, Outcome
-from tonframes.synthetic.messages import Message, base64
-from tonframes.synthetic.pricing import first_part, forward_fee, gas_bought, gas_fee, storage_fee
+from chain import bodies
+from chain.contracts import Call, Outcome
+from chain.messages import Message, base64
+from chain.pricing import first_part, forward_fee, gas_bought, gas_fee, storage_fee
 
 if TYPE_CHECKING:
-    from tonframes.synthetic.run import Run
+    from chain.run import Run
 
 #: The service does not index the state hashes of the virtual machine.
 NO_HASH = base64(bytes(32))

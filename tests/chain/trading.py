@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tonframes.synthetic import bodies, contracts, exchange
-from tonframes.synthetic.game import LEAST_STAKE
-from tonframes.synthetic.population import TON
-from tonframes.synthetic.scenarios import Plan, order
+from chain import bodies, contracts, exchange
+from chain.game import LEAST_STAKE
+from chain.population import TON
+from chain.scenarios import Plan, order
 
 if TYPE_CHECKING:
-    from tonframes.synthetic.accounts import Account
-    from tonframes.synthetic.population import Population
+    from chain.accounts import Account
+    from chain.population import Population
 
 #: One jetton has a million units, as dollars of stablecoins have.
 JETTON = 10**6

@@ -6,15 +6,15 @@ from heapq import heappop, heappush
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic.delivery import STEP, STRIDE, Delivery, hide_states_between
-from tonframes.synthetic.shards import Layout
+from chain.delivery import STEP, STRIDE, Delivery, hide_states_between
+from chain.shards import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from random import Random
 
-    from tonframes.synthetic.population import Population
-    from tonframes.synthetic.scenarios import Plan
+    from chain.population import Population
+    from chain.scenarios import Plan
 
 #: Seconds between two masterchain blocks.
 PACE = 2

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tonframes.bodies.cells import Cell
-from tonframes.synthetic.contracts import (
+from chain.contracts import (
     IGNORE_ERRORS,
     TOO_MANY_ACTIONS,
     TOO_MANY_CELLS,
     Outcome,
 )
-from tonframes.synthetic.messages import Message, Send, base64, workchain_of
-from tonframes.synthetic.pricing import fine_per_cell, first_part
+from chain.messages import Message, Send, base64, workchain_of
+from chain.pricing import fine_per_cell, first_part
+from tonframes.bodies.cells import Cell
 
 if TYPE_CHECKING:
+    from chain.run import Run
     from tonframes.network.prices import Prices
-    from tonframes.synthetic.run import Run
 
 #: The most cells a message may have (configuration parameter 43, `max_msg_cells`).
 MAX_CELLS = 8_192

@@ -5,18 +5,18 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic.accounts import hidden
-from tonframes.synthetic.contracts import WALLET
-from tonframes.synthetic.execution import execute
-from tonframes.synthetic.messages import Message, request_cell
-from tonframes.synthetic.run import Moment
+from chain.accounts import hidden
+from chain.contracts import WALLET
+from chain.execution import execute
+from chain.messages import Message, request_cell
+from chain.run import Moment
 
 if TYPE_CHECKING:
     from random import Random
 
-    from tonframes.synthetic.population import Population
-    from tonframes.synthetic.scenarios import Plan
-    from tonframes.synthetic.shards import Layout, Shard
+    from chain.population import Population
+    from chain.scenarios import Plan
+    from chain.shards import Layout, Shard
 
 #: Logical times of blocks are multiples of a step. A masterchain block and the shard blocks that it
 #: includes share one stride.

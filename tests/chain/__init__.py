@@ -1,4 +1,4 @@
-"""A synthetic chain that follows the rules of the real one, for tests, examples and benchmarks.
+"""A synthetic chain that follows the rules of the real one, for tests, samples and benchmarks.
 
 `synthetic_blocks` makes consecutive masterchain blocks as the deployed service would answer;
 `Chain` also shows the states of the accounts after each of them. `life.Life` makes the histories of
@@ -43,7 +43,7 @@ first merge in block 74):
 
 The modules, from blocks down to bodies::
 
-    chain         its blocks, and the states of accounts after each of them
+    blocks        its blocks, and the states of accounts after each of them
     history       a chain over months, of which only the blocks with transactions are made
     life          three months of an exchange, a jetton, a game and some wallets
     rhythm        when people act
@@ -68,6 +68,6 @@ Not included: IHR, extra currencies, libraries, split and merge transactions, ke
 unfreezing.
 """
 
-from tonframes.synthetic.chain import Chain, synthetic_blocks
+from chain.blocks import Chain, synthetic_blocks
 
 __all__ = ["Chain", "synthetic_blocks"]

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from tonframes.synthetic.accounts import digest
+from chain.accounts import digest
 
 if TYPE_CHECKING:
     from random import Random
 
-    from tonframes.synthetic.messages import Message
+    from chain.messages import Message
 
 #: The shard of a whole workchain.
 WHOLE = 1 << 63
