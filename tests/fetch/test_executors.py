@@ -162,8 +162,10 @@ def test_a_task_that_loses_every_worker_is_named(tmp_path):
         with pytest.raises(tf.IncompleteError, match="90000300:90000400: 3 workers") as caught:
             fetch(service.url, tmp_path, 2)
     assert len(killed) >= 3
-    missing = range(90_000_300, 90_000_400)
-    assert caught.value.missing == (missing,)
+    (missing,) = caught.value.missing
+    # A worker that is slow commits some blocks before the one at which it is killed.
+    assert 90_000_300 <= missing.start <= 90_000_350
+    assert missing.stop == 90_000_400
     assert caught.value.partial.seqnos == (
         range(SEQNOS.start, missing.start),
         range(missing.stop, SEQNOS.stop),
