@@ -67,7 +67,7 @@ def test_a_picture_is_sharp_and_as_large_as_the_figure(few):
 
 def test_what_is_not_seen_is_told(few):
     ax = plot_activity(few[0].assign(wild="x"), by="wild")
-    ax.set_title("<b>&", loc="left")
+    ax.set_title("<b>&")
     assert 'alt="&lt;b&gt;&amp;"' in ax.figure._repr_html_()
 
 

@@ -39,7 +39,7 @@ def test_cells_with_an_unknown_price_have_a_question_mark(frames):
     assert unknown.any()
     assert not unknown.all()
     assert marked
-    assert ax.get_title(loc="left") == "Value sent, in USD (?: price unknown)"
+    assert ax.get_title() == "Value sent, in USD (?: price unknown)"
     cells = mesh.get_array()
     assert all(cells.mask[row, column] for column, row in marked)
     drawn = np.ma.count(cells)

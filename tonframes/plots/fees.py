@@ -8,7 +8,7 @@ import numpy as np
 
 from tonframes.analysis.fees import fee_summary
 from tonframes.analysis.grouping import keys_of
-from tonframes.plots import amounts, axes, frames, heading, labels, marks, times
+from tonframes.plots import amounts, axes, labels, marks, times
 from tonframes.plots.colors import choose
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def plot_fees(
     axes.check_top(top)
     drawn = amounts.unit_of("plot_fees", unit, prices)
     palette = choose(colors, [labels.name(part) for part in _PARTS], "plot_fees")
-    groups = frames.to_pandas(
+    groups = labels.to_pandas(
         fee_summary(transactions, messages, by=keys, wide=True, **drawn.options)
     )
     groups = groups.sort_values(drawn.column("cost"), ascending=False, kind="stable")
@@ -103,27 +103,23 @@ def plot_fees(
     title = labels.title("Cost of transactions", keys)
     cost = groups[drawn.column("cost")]
     if not cost.any():
-        ax = axes.axes(ax)
-        axes.prepare(ax)
+        ax = axes.start(ax)
         axes.set_empty(ax, _why_empty(cost))
     elif period:
-        ax = axes.axes(ax)
-        axes.prepare(ax, x="UTC", y=drawn.axis("cost"))
+        ax = axes.start(ax, x="UTC", y=drawn.axis("cost"))
         edges, places = times.time_intervals(groups[period], period)
         times.format_times(ax)
         marks.draw_steps(ax, edges, _parts(groups, places, len(edges) - 1, drawn), palette)
     elif keys:
-        ax = axes.axes(ax, names)
-        axes.prepare(ax, x=drawn.axis("cost"), rows=names)
+        ax = axes.start(ax, x=drawn.axis("cost"), rows=names)
         marks.draw_bars(ax, _parts(groups, rows, len(names), drawn), palette)
     else:
         parts = {name: part[0] for name, part in _parts(groups, rows, 1, drawn).items()}
         parts = dict(sorted(parts.items(), key=lambda item: -item[1]))
-        ax = axes.axes(ax, list(parts))
-        axes.prepare(ax, x=drawn.axis("cost"), rows=list(parts))
+        ax = axes.start(ax, x=drawn.axis("cost"), rows=list(parts))
         bars = zip(parts, np.diag(list(parts.values())), strict=True)
         marks.draw_bars(ax, dict(bars), palette)
-    heading.finish(ax, title, key=bool(keys) and bool(ax.containers))
+    axes.finish(ax, title, key=bool(keys) and bool(cost.any()), reverse=period is not None)
     return ax
 
 

@@ -53,16 +53,7 @@ def over_time(
 ) -> pd.DataFrame:
     """Return the groups that have a place on an axis of time, and warn how many rows have none.
 
-    Parameters
-    ----------
-    plot
-        Name of the function that the user called, for the warning.
-    groups
-        The groups of all rows.
-    period
-        The column with the start of each period. Without a period, all groups have their place.
-    counted
-        The column with the number of rows of each group, named after what it counts.
+    Without a period all groups have their place. `counted` is the column with the number of rows.
     """
     if period is None:
         return groups
@@ -108,12 +99,6 @@ def means_of_days(heights: Floats, edges: Floats) -> tuple[Floats, Floats]:
     """Return the mean of each day in UTC over the intervals in it, and the edges of the days.
 
     The first and the last day may be parts of days.
-
-    Examples
-    --------
-    >>> means, days = means_of_days(np.array([6.0, 0.0, 2.0]), np.array([0.5, 0.75, 1.5, 2.0]))
-    >>> means.tolist(), days.tolist()
-    ([3.0, 1.0], [0.5, 1.0, 2.0])
     """
     days = np.unique(np.clip(np.arange(np.floor(edges[0]), edges[-1] + 1), edges[0], edges[-1]))
     areas = np.concatenate([[0.0], np.cumsum(heights * np.diff(edges))])
