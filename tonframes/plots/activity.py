@@ -80,8 +80,7 @@ def plot_activity(
     axes.check_top(top)
     palette = choose(colors, [labels.name(column) for column in _COUNTS], "plot_activity")
     groups = labels.to_pandas(activity(transactions, messages, by=keys, wide=True))
-    period = times.period_of(keys, groups)
-    groups = times.over_time("plot_activity", groups, period)
+    period, groups = times.over_time("plot_activity", keys, groups)
     groups = groups.sort_values("transactions", ascending=False, kind="stable")
     names, rows = labels.label_groups(groups, keys, top, "plot_activity", address_book)
     with_messages = paired("plot_activity", transactions, messages) is not None
@@ -89,8 +88,7 @@ def plot_activity(
     counted = "number" if len(counts.columns) > 1 else "transactions"
     title = labels.title("Activity", ["block" if key == _BLOCK else key for key in keys])
     if groups.empty:
-        ax = axes.start(ax)
-        axes.set_empty(ax, "no transactions")
+        ax = axes.empty(ax, "no transactions")
     elif period:
         ax = axes.start(ax, x="UTC", y=counted)
         times.format_times(ax)

@@ -54,13 +54,7 @@ class Unit:
         return np.array([convert(int(amount)) for amount in amounts], np.float64)
 
     def axis(self, column: str) -> str:
-        """Return the label of an axis.
-
-        Examples
-        --------
-        >>> Unit("TON").axis("cost")
-        'cost in TON'
-        """
+        """Return the label of an axis."""
         return f"{labels.name(column)} in {self.name}"
 
 
@@ -81,3 +75,10 @@ def unit_of(plot: str, unit: str, prices: pd.Series[Any] | None) -> Unit:
             "by day or moment. Without prices there are unit='TON' and unit='nanoton'"
         )
     return Unit(unit, prices)
+
+
+def why_none(amounts: pd.Series[Any], no_rows: str, all_zero: str) -> str:
+    """Return why no amount is drawn."""
+    if amounts.empty:
+        return no_rows
+    return "prices unknown" if amounts.isna().any() else all_zero

@@ -133,13 +133,15 @@ def tick_font(ax: Axes) -> float:
     return float(tick.label1.get_fontsize())
 
 
-def set_empty(ax: Axes, text: str) -> None:
-    """Write into the middle of the Axes why nothing is drawn."""
+def empty(ax: Axes | None, text: str) -> Axes:
+    """Return Axes with nothing but the reason in their middle."""
+    ax = start(ax)
     ax.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)
     for spine in ax.spines.values():
         spine.set_visible(False)
     middle: dict[str, Any] = {"ha": "center", "va": "center", "transform": ax.transAxes}
     ax.text(0.5, 0.5, text, color=ink(ax), **middle)
+    return ax
 
 
 def finish(ax: Axes, title: str, *, key: bool = False, reverse: bool = False) -> None:

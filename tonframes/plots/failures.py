@@ -86,8 +86,7 @@ def plot_failures(
     groups = labels.to_pandas(
         failure_summary(transactions, messages, by=[*keys, "phase"], wide=True)
     )
-    period = times.period_of(keys, groups)
-    groups = times.over_time("plot_failures", groups, period, "failures")
+    period, groups = times.over_time("plot_failures", keys, groups, "failures")
     if "code" in keys:
         keys = [key for key in keys if key != "phase"]  # the colour shows it
         groups["code"] = _named_codes(groups)
@@ -99,8 +98,7 @@ def plot_failures(
         "Failed transactions", ["reason" if key == "code" else key for key in keys]
     )
     if groups.empty:
-        ax = axes.start(ax)
-        axes.set_empty(ax, "no failures")
+        ax = axes.empty(ax, "no failures")
     elif period:
         ax = axes.start(ax, x="UTC", y="failures")
         edges, places = times.time_intervals(groups[period], period)

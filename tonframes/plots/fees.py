@@ -97,14 +97,12 @@ def plot_fees(
         fee_summary(transactions, messages, by=keys, wide=True, **drawn.options)
     )
     groups = groups.sort_values(drawn.column("cost"), ascending=False, kind="stable")
-    period = times.period_of(keys, groups)
-    groups = times.over_time("plot_fees", groups, period)
+    period, groups = times.over_time("plot_fees", keys, groups)
     names, rows = labels.label_groups(groups, keys, top, "plot_fees", address_book)
     title = labels.title("Cost of transactions", keys)
     cost = groups[drawn.column("cost")]
     if not cost.any():
-        ax = axes.start(ax)
-        axes.set_empty(ax, _why_empty(cost))
+        ax = axes.empty(ax, amounts.why_none(cost, "no transactions", "no fees"))
     elif period:
         ax = axes.start(ax, x="UTC", y=drawn.axis("cost"))
         edges, places = times.time_intervals(groups[period], period)
@@ -121,12 +119,6 @@ def plot_fees(
         marks.draw_bars(ax, dict(bars), palette)
     axes.finish(ax, title, key=bool(keys) and bool(cost.any()), reverse=period is not None)
     return ax
-
-
-def _why_empty(cost: pd.Series[Any]) -> str:
-    if cost.empty:
-        return "no transactions"
-    return "prices unknown" if cost.isna().any() else "no fees"
 
 
 def _parts(

@@ -103,16 +103,9 @@ def plot_flows(
         ax.set_xticks(range(len(below)), below, fontsize=size, **turned, **axes.PLAIN)
         ax.tick_params(length=0)
     else:
-        ax = axes.start(ax)
-        axes.set_empty(ax, _why_empty(values))
+        ax = axes.empty(ax, amounts.why_none(values, "no messages", "no value"))
     axes.finish(ax, title)
     return ax
-
-
-def _why_empty(values: pd.Series[Any]) -> str:
-    if values.empty:
-        return "no messages"
-    return "prices unknown" if values.isna().any() else "no value"
 
 
 def _side(

@@ -82,12 +82,10 @@ def plot_gas(
     groups = labels.to_pandas(groups)
     groups = groups[groups.gas_max > 0]
     groups = groups.sort_values("gas_fees", ascending=False, kind="stable")
-    period = times.period_of(keys, groups)
-    groups = times.over_time("plot_gas", groups, period, "calls")
+    period, groups = times.over_time("plot_gas", keys, groups, "calls")
     title = labels.title("Gas" if keys else "Gas of a call", keys)
     if groups.empty:
-        ax = axes.start(ax)
-        axes.set_empty(ax, "no calls")
+        ax = axes.empty(ax, "no calls")
     elif period:
         ax = axes.start(ax, x="UTC", y="gas")
         _draw_periods(ax, groups, period, color)

@@ -39,7 +39,6 @@ TRACE = (
 
 _WIDEST, _THINNEST, _ALL_WIDTHS = 10.0, 0.8, 150.0  # points
 _BESIDE = 8.0  # points between a point and its value
-_OUTSIDE = "outside"
 _ENDS = ("msg_hash", "source", "destination", "value", "operation")
 
 
@@ -163,7 +162,7 @@ def _label(row: Row, known: Mapping[str, str]) -> str:
     if row.others:
         return f"{row.others:,} others"
     if row.account is None:
-        return _OUTSIDE
+        return "outside"
     account = known[row.account]
     if row.operation is None:
         return account
