@@ -6,6 +6,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 from drawn import named, texts
+from slow import slow
 
 from tonframes import activity
 from tonframes.plots import plot_activity
@@ -22,7 +23,7 @@ def test_blocks_are_drawn_at_their_seqnos(frames):
         assert values.sum() == counts[name].sum()
 
 
-@pytest.mark.parametrize("width", [2.6, 3.2, 4, 6.4])
+@pytest.mark.parametrize("width", [2.6, 6.4, *slow(3.2, 4)])
 def test_seqnos_do_not_overlap_in_narrow_pictures(width, frames):
     figure, ax = plt.subplots(figsize=(width, 2.4), layout="constrained")
     plot_activity(*frames, by="mc_block_seqno", ax=ax)

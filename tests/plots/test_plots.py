@@ -69,7 +69,7 @@ def test_a_single_row_is_drawn_without_a_warning(name, one):
 
 @pytest.mark.parametrize(
     "name",
-    ["fees by operation", "trace", *slow("gas", "failures by operation", "activity", "flows")],
+    slow_after(1, FUNCTIONS),
 )
 def test_other_engines_and_a_blocks_draw_the_same(name, blocks, frames, tmp_path):
     expected = draw(name, *frames)
@@ -148,11 +148,11 @@ def test_a_grid_of_plots_does_not_overlap(layout, frames):
         assert figure.bbox.padded(1).containsy(box.y1)
 
 
-#: First the one with light text, and the one with the largest.
-STYLES = ["dark_background", "fivethirtyeight", "seaborn-v0_8-paper", "ggplot", "grayscale"]
+#: First the one with the largest text.
+STYLES = ["fivethirtyeight", "dark_background", "seaborn-v0_8-paper", "ggplot", "grayscale"]
 
 
-@pytest.mark.parametrize("style", slow_after(2, STYLES))
+@pytest.mark.parametrize("style", slow_after(1, STYLES))
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_text_is_readable_in_common_styles(name, style, few):
     with plt.style.context(style):

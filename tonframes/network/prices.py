@@ -1,8 +1,7 @@
 """The price history of mainnet, and what gas and messages cost by it.
 
 Amounts are nanoton. `gas_price`, `bit_price` and `cell_price` are fixed-point numbers with 16
-fractional bits (nanoton times 2^16), as in the configuration of the network; so is every
-`..._frac` and `..._factor`.
+fractional bits (nanoton times 2^16), as in the configuration of the network; so is `first_frac`.
 
 Source of the rows: configuration cells of mainnet as recorded in ton-org/sandbox,
 `src/config/defaultConfig.ts`, at many dates from November 2022 to June 2026. Parameters: 20 and 21
@@ -66,10 +65,6 @@ class Prices:
         its root cell.
     first_frac
         Share of the forwarding fee that the sending transaction collects.
-    next_frac
-        Share of the rest that each further hop collects.
-    ihr_factor
-        Fee of instant hypercube routing, relative to the forwarding fee; it was never in use.
     """
 
     name: str
@@ -88,8 +83,6 @@ class Prices:
     bit_price: int
     cell_price: int
     first_frac: int = 21_845
-    next_frac: int = 21_845
-    ihr_factor: int = 98_304
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

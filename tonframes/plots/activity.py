@@ -135,7 +135,7 @@ def _draw_lines(
         else:
             ax.stairs(values, edges, label=column, linewidth=thin * width, **look)
     ax.set(xlim=(edges[0], edges[-1]), ylim=(0, 1.08 * heights.max()))
-    axes.format_counts(ax.yaxis)
+    axes.format_numbers(ax.yaxis, whole=True)
 
 
 def _draw_bars(ax: Axes, counts: pd.DataFrame, palette: Mapping[str, str]) -> None:
@@ -146,4 +146,4 @@ def _draw_bars(ax: Axes, counts: pd.DataFrame, palette: Mapping[str, str]) -> No
         look: dict[str, Any] = {"color": palette[column], "linewidth": 0}
         widths = counts[column].to_numpy("float64")
         ax.barh(first + place * height, widths, 0.9 * height, label=column, **look)
-    axes.format_counts(ax.xaxis)
+    axes.format_numbers(ax.xaxis, whole=True)

@@ -43,13 +43,13 @@ class Unit:
         Call this last: sums are exact in nanoton only.
         """
         if self.prices is not None:
-            found = np.array([np.nan if pd.isna(amount) else amount for amount in amounts], float)
-            if (np.abs(found) > _MOST).any():
+            values = np.array([np.nan if pd.isna(amount) else amount for amount in amounts], float)
+            if (np.abs(values) > _MOST).any():
                 raise ValueError(
                     f"amounts in {self.name} are too large to be drawn, up to "
-                    f"{np.nanmax(np.abs(found)):.3g}: prices= is the price of 1 TON in {self.name}"
+                    f"{np.nanmax(np.abs(values)):.3g}: prices= is the price of 1 TON in {self.name}"
                 )
-            return found
+            return values
         convert = float if self.name == _NANOTON else to_ton
         return np.array([convert(int(amount)) for amount in amounts], np.float64)
 

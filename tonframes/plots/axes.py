@@ -164,34 +164,27 @@ def finish(ax: Axes, title: str, *, key: bool = False, reverse: bool = False) ->
         )
 
 
-def format_amounts(axis: Axis) -> None:
+def format_numbers(axis: Axis, *, whole: bool = False) -> None:
     """Write few numbers, as people do: 0.2, 1,500, 2 million."""
     from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
-    axis.set_major_formatter(ticker.FuncFormatter(_short))
-    axis.set_major_locator(ticker.MaxNLocator(_few(axis), steps=[1, 2, 5, 10]))
-
-
-def _short(value: float, _place: int | None) -> str:
-    return labels.short(value)
-
-
-def format_counts(axis: Axis) -> None:
-    """Write few whole numbers."""
-    from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
-
-    axis.set_major_formatter("{x:,.0f}")
     steps = [1, 2, 5, 10]
-    few = ticker.MaxNLocator(_few(axis), steps=steps, integer=True, min_n_ticks=1)
-    axis.set_major_locator(few)
+    axis.set_major_formatter(ticker.FuncFormatter(_short))
+    axis.set_major_locator(ticker.MaxNLocator(_few(axis), steps=steps, integer=whole))
 
 
 def format_seqnos(axis: Axis) -> None:
     """Write few seqnos, at least one."""
-    format_counts(axis)
+    from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
+
+    steps = [1, 2, 5, 10]
+    few = ticker.MaxNLocator(_few(axis, 80, 1), steps=steps, integer=True, min_n_ticks=1)
     axis.set_major_formatter("{x:.0f}")
-    locator: Any = axis.get_major_locator()
-    locator.set_params(nbins=_few(axis, 90, 1))
+    axis.set_major_locator(few)
+
+
+def _short(value: float, _place: int | None) -> str:
+    return labels.short(value)
 
 
 def format_powers(axis: Axis) -> None:

@@ -104,12 +104,12 @@ def plot_failures(
         edges, places = times.time_intervals(groups[period], period)
         times.format_times(ax)
         marks.draw_steps(ax, edges, _phases(groups, places, len(edges) - 1), palette)
-        axes.format_counts(ax.yaxis)
+        axes.format_numbers(ax.yaxis, whole=True)
     else:
         ax = axes.start(ax, x="failures", rows=names)
         parts = _phases(groups, row_of[rows], len(names))
         marks.draw_bars(ax, parts, palette, "{:,.0f}".format)
-        axes.format_counts(ax.xaxis)
+        axes.format_numbers(ax.xaxis, whole=True)
     axes.finish(ax, title, key=not groups.empty, reverse=period is not None)
     return ax
 

@@ -71,11 +71,11 @@ def label_groups(
     is left: it gets its own row, since a row for the others would take the same room. The hash or
     address of something that has a name is in a second line.
     """
-    shown = len(groups) if len(groups) <= top + 1 else top
-    texts = _group_labels(groups.head(shown), keys, plot, address_book)
-    if shown < len(groups):
-        texts.append(f"{len(groups) - shown:,} others")
-    return texts, np.minimum(np.arange(len(groups)), shown)
+    own = len(groups) if len(groups) <= top + 1 else top
+    texts = _group_labels(groups.head(own), keys, plot, address_book)
+    if own < len(groups):
+        texts.append(f"{len(groups) - own:,} others")
+    return texts, np.minimum(np.arange(len(groups)), own)
 
 
 def _group_labels(
@@ -109,24 +109,25 @@ def address_labels(
     addresses: Iterable[str], plot: str, address_book: object | None = None
 ) -> dict[str, str]:
     """Return a label for each address: its name in the address book, or the shortened address."""
-    shown = list(addresses)
+    texts = {address: shortened(address, _ADDRESS) for address in addresses}
     if address_book is None:
-        return {address: shortened(address, _ADDRESS) for address in shown}
+        return texts
     needs = ["address", "domain", "user_friendly", "fetched_at"]
     book = intake.take(address_book, plot, ADDRESS_BOOK, needs)
-    if not shown:
+    if not texts:
         return {}
-    entries = to_pandas(book.filter(nw.col("address").is_in(shown)).to_native())
-    named = names.with_names(pd.DataFrame({"address": pd.Series(shown, dtype="str")}), entries)
-    pairs = zip(shown, named.address_name, named.address_friendly, strict=True)
-    return {address: _address_label(address, *entry) for address, *entry in pairs}
-
-
-def _address_label(address: str, domain: object, friendly: object) -> str:
-    short = shortened(friendly if isinstance(friendly, str) else address, _ADDRESS)
-    if isinstance(domain, str) and domain.strip():
-        return f"{shortened(domain)}\n{short}"
-    return short
+    entries = to_pandas(book.filter(nw.col("address").is_in(list(texts))).to_native())
+    named = names.with_names(
+        pd.DataFrame({"address": pd.Series(list(texts), dtype="str")}), entries
+    )
+    for address, domain, friendly in zip(
+        texts, named.address_name, named.address_friendly, strict=True
+    ):
+        if isinstance(friendly, str):
+            texts[address] = shortened(friendly, _ADDRESS)
+        if isinstance(domain, str) and domain.strip():
+            texts[address] = f"{shortened(domain)}\n{texts[address]}"
+    return texts
 
 
 def _label(value: Any, key: str, known: Mapping[str, str]) -> str:
@@ -137,8 +138,8 @@ def _label(value: Any, key: str, known: Mapping[str, str]) -> str:
     if key == "opcode":
         return _named(opcode_name(int(value)), f"0x{int(value):08x}")
     if "hash" in key or key == "trace_id":
-        found = code_name(value) if key in names.CODE_HASHES else None
-        return _named(found, shortened(str(value), _ADDRESS))
+        contract = code_name(value) if key in names.CODE_HASHES else None
+        return _named(contract, shortened(str(value), _ADDRESS))
     if key == "block_shard":
         return f"{int(value) & (1 << 64) - 1:016x}"  # the tagged prefix, as explorers write it
     if isinstance(value, pd.Timestamp):
@@ -147,8 +148,8 @@ def _label(value: Any, key: str, known: Mapping[str, str]) -> str:
     return shortened(text)
 
 
-def _named(found: str | None, code: str) -> str:
-    return code if found is None else f"{shortened(words(found))}\n{code}"
+def _named(name: str | None, code: str) -> str:
+    return code if name is None else f"{shortened(words(name))}\n{code}"
 
 
 def words(identifier: str) -> str:

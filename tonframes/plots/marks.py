@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tonframes.plots import labels
-from tonframes.plots.axes import format_amounts, size, tick_font
+from tonframes.plots.axes import format_numbers, size, tick_font
 from tonframes.plots.colors import ink
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def draw_bars(
     ax.set_xlim(
         starts.min() - 0.05 * span * (starts.min() < 0), ends.max() + room(ax, totals) * span
     )
-    format_amounts(ax.xaxis)
+    format_numbers(ax.xaxis)
 
 
 def room(ax: Axes, texts: Sequence[str]) -> float:
@@ -71,7 +71,7 @@ def draw_steps(
         ax.stairs(base + heights, edges, baseline=base, label=name, **look)
     ax.set_xlim(edges[0], edges[-1])
     ax.set_ylim(min(0, ax.dataLim.y0), None)
-    format_amounts(ax.yaxis)
+    format_numbers(ax.yaxis)
 
 
 def _bases(parts: Collection[Floats]) -> list[Floats]:

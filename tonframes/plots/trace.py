@@ -117,15 +117,15 @@ def plot_trace(
     rows = rows_of(join_ends(frame), top)
     accounts = {row.account for row in rows if row.account}
     known = labels.address_labels(accounts, "plot_trace", address_book)
-    found = list(dict.fromkeys(row.operation for row in rows if row.operation is not None))
-    palette = choose(colors, found, "plot_trace")
+    kinds = list(dict.fromkeys(row.operation for row in rows if row.operation is not None))
+    palette = choose(colors, kinds, "plot_trace")
     names = [_label(row, known) for row in rows]
     title = f"Trace {labels.shortened(trace_id, 11)}, in {drawn.name}"
     ax = axes.start(ax, rows=names)
     for spine in ax.spines.values():
         spine.set_visible(False)
     ax.set_xticks([])
-    _draw_tree(ax, rows, dict.fromkeys(found, MAIN) if colors is None else palette)
+    _draw_tree(ax, rows, dict.fromkeys(kinds, MAIN) if colors is None else palette)
     _write_values(ax, rows, drawn)
     axes.finish(ax, title)
     return ax
@@ -206,11 +206,7 @@ class Row:
 
 def join_ends(frame: pd.DataFrame) -> list[Message]:
     """Return each message once, with the transactions at both of its ends."""
-    ends: dict[tuple[str, str], str] = {}
-    for msg_hash, direction, transaction in zip(
-        frame["msg_hash"], frame["direction"], frame["tx_hash"], strict=True
-    ):
-        ends[msg_hash, direction] = transaction
+    ends: dict[Any, str] = frame.set_index(["msg_hash", "direction"])["tx_hash"].to_dict()
     once = frame.drop_duplicates("msg_hash").astype(object)
     columns: list[Any] = [once[name].where(once[name].notna(), None) for name in _ENDS]
     return [
@@ -267,11 +263,11 @@ def _children(
     others = [message for message in messages if message not in drawn]
     if len(others) == 1:  # a row for the others would take the same room
         others = []
-    shown = [message for message in messages if message not in others]
+    single = [message for message in messages if message not in others]
     rows: list[tuple[Row, str | None]]
     rows = [
         (Row(m.destination, m.value, depth, parent, m.operation), m.received_by or "")
-        for m in reversed(shown)
+        for m in reversed(single)
     ]
     if not others:
         return rows
