@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from tonframes.network.pricing import gas_fee
+from tonframes.network.prices import gas_fee
 
 LAST = 2**63 - 1
 CODE = "account_state_code_hash_before"

@@ -1,5 +1,8 @@
 # The public names, and where each of them is defined.
 
+# For type checkers: `__getattr__` imports this module, which lazy_loader takes for no public name.
+import tonframes.network as network  # noqa: PLR0402 - the other form is one for lazy_loader
+
 from .addresses import to_friendly, to_raw
 from .analysis.activity import activity, flows
 from .analysis.audit import check_balances, check_fees
@@ -44,8 +47,7 @@ from .frames import Accounts, Blocks, Transactions
 from .network.contracts import code_name
 from .network.exit_codes import exit_code_name
 from .network.opcodes import opcode_name
-from .network.pricing import forward_fee, gas_bought, gas_fee
-from .network.result_codes import result_code_name
+from .network.prices import gas_fee
 from .parse import parse_account_states, parse_accounts, parse_blocks, parse_transactions
 from .plots import (
     plot_activity,
@@ -103,13 +105,12 @@ __all__ = [
     "flows",
     "follow_blocks",
     "follow_transactions",
-    "forward_fee",
-    "gas_bought",
     "gas_fee",
     "gas_outliers",
     "gas_summary",
     "ingest",
     "jetton_amounts",
+    "network",
     "opcode_name",
     "parse_account_states",
     "parse_accounts",
@@ -128,7 +129,6 @@ __all__ = [
     "read_blocks",
     "read_csv",
     "read_transactions",
-    "result_code_name",
     "sample",
     "scan",
     "seqno_at",

@@ -15,8 +15,7 @@ from parity import MOST_ENGINES, assert_same, collected, frame_of
 import tonframes as tf
 from tonframes.analysis.gas import gas_outliers, gas_summary
 from tonframes.analysis.prices import price_of
-from tonframes.network.prices import BASECHAIN, GAS_LIMIT, MASTERCHAIN, PRICES
-from tonframes.network.pricing import gas_fee
+from tonframes.network.prices import BASECHAIN, GAS_LIMIT, MASTERCHAIN, PRICES, gas_fee
 
 OLD, MIDDLE, NEW = BASECHAIN
 MASTER = MASTERCHAIN[0]

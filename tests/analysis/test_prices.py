@@ -16,8 +16,7 @@ from slow import FEW
 
 import tonframes as tf
 from tonframes.analysis.prices import price_of
-from tonframes.network.prices import BASECHAIN, MASTERCHAIN, PRICES
-from tonframes.network.pricing import gas_fee
+from tonframes.network.prices import BASECHAIN, MASTERCHAIN, PRICES, gas_fee
 
 OLD, MIDDLE, NEW = BASECHAIN
 MASTER = MASTERCHAIN[0]

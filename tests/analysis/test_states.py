@@ -8,11 +8,11 @@ import time
 import pandas as pd
 import pyarrow as pa
 import pytest
+from chain.cells import Cell
 from pandas.testing import assert_frame_equal
 from parity import collected, frame_of
 
 import tonframes as tf
-from tonframes.bodies.cells import Cell
 
 pytest.importorskip("pytoniq_core")
 

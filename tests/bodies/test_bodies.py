@@ -11,6 +11,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 from chain import bodies as made_up
+from chain.cells import Builder, Cell, usage
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal, assert_series_equal
@@ -25,7 +26,6 @@ from tonframes.bodies import (
     import_fees,
     possible_weights,
 )
-from tonframes.bodies.cells import Builder, Cell, usage
 from tonframes.bodies.columns import RESULT
 from tonframes.bodies.schemes import SCHEMES
 from tonframes.network.prices import PRICES

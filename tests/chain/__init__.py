@@ -62,6 +62,7 @@ The modules, from blocks down to bodies::
     accounts      balance, contract and debt
     messages      their cells and sizes
     bodies        the cells of their bodies
+    cells         cells and bags of cells are written
     pricing       fees for gas, forwarding and storage
 
 Not included: IHR, extra currencies, libraries, split and merge transactions, key blocks,

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
+from chain.cells import Cell, usage
 from chain.contracts import with_code
 from chain.messages import base64, workchain_of
-from tonframes.bodies.cells import Cell, usage
 
 if TYPE_CHECKING:
     from chain.contracts import Contract

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from chain.cells import Cell
 from chain.contracts import (
     IGNORE_ERRORS,
     TOO_MANY_ACTIONS,
@@ -15,7 +16,6 @@ from chain.contracts import (
 )
 from chain.messages import Message, Send, base64, workchain_of
 from chain.pricing import fine_per_cell, first_part
-from tonframes.bodies.cells import Cell
 
 if TYPE_CHECKING:
     from chain.run import Run

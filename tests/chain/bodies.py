@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from tonframes.bodies.cells import Builder, Cell
+from chain.cells import Builder, Cell
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from chain import bodies
 from chain.bodies import SUBWALLET, WALLET_ID
+from chain.cells import Builder, Cell
 from chain.messages import Message, Send, StateInit
-from tonframes.bodies.cells import Builder, Cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from chain import bodies
 from chain.bodies import Body
+from chain.cells import Builder, Cell
 from chain.contracts import Call, Contract, Outcome, gas_within, jetton_wallet_of
 from chain.messages import Message, Send
-from tonframes.bodies.cells import Builder, Cell
 
 if TYPE_CHECKING:
     from collections.abc import Callable

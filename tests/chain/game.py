@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from chain import bodies
+from chain.cells import Builder
 from chain.contracts import Call, Contract, Outcome
 from chain.messages import Send
-from tonframes.bodies.cells import Builder
 
 if TYPE_CHECKING:
-    from tonframes.bodies.cells import Cell
+    from chain.cells import Cell
 
 LEAST_STAKE, TOO_SMALL, CLOSED = 100_000_000, 101, 102
 #: How many players of a hundred win.

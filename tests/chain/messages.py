@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from tonframes.bodies.cells import Builder, Cell, usage
+from chain.cells import Builder, Cell, usage
 
 if TYPE_CHECKING:
     from chain.bodies import Body

@@ -1,6 +1,6 @@
 """The fees of the synthetic chain for gas, forwarding and storage.
 
-This does not use `tonframes.network.pricing` or `tonframes.analysis`, on purpose: they are tested
+This does not use `tonframes.network.prices` or `tonframes.analysis`, on purpose: they are tested
 against this chain, and with shared code a mistake would not show. All arithmetic is in integers.
 Source: transaction.cpp and mc-config.h of the TON monorepo.
 """

@@ -2,8 +2,6 @@
 
 import base64
 
-import duckdb
-import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -13,7 +11,7 @@ from pandas.testing import assert_series_equal
 
 from tonframes.network import exit_codes
 from tonframes.network.contracts import CONTRACTS
-from tonframes.network.exit_codes import EXIT_CODES, exit_code_name, exit_code_names
+from tonframes.network.exit_codes import EXIT_CODES, exit_code_name
 
 STR = pd.StringDtype(na_value=np.nan)
 W5 = "IINLe3KxEhR+Gy+0V7hOdNGjDwT3N9T2KmaOlVLSty8="
@@ -124,23 +122,6 @@ def test_pandas_columns_keep_their_index():
     hashes = pd.Series([W5, W4], index=["b", "a"], dtype="str")
     expected = pd.Series(NAMES[:2], index=["b", "a"], name=codes.name, dtype=STR)
     assert_series_equal(exit_code_name(codes, code_hashes=hashes), expected)
-
-
-@pytest.mark.parametrize(
-    "frame",
-    [
-        lambda table: table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get),
-        pl.from_arrow,
-        lambda table: table,
-        duckdb.from_arrow,
-    ],
-    ids=["pandas", "polars", "pyarrow", "DuckDB"],
-)
-def test_within_a_frame_the_code_hash_decides_too(frame):
-    table = pa.table({"n": range(len(CODES)), "code": pa.array(CODES, pa.int64()), "hash": HASHES})
-    name = exit_code_names(nw.col("code"), nw.col("hash"))
-    named = nw.from_native(frame(table)).lazy().with_columns(name=name).collect("pyarrow")
-    assert named.sort("n")["name"].to_list() == NAMES
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,6 @@
 import functools
 import re
 
-import duckdb
-import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -21,15 +19,13 @@ from tonframes.network.exit_codes import (
     EXIT_CODES,
     SKIP_REASONS,
     exit_code_name,
-    exit_code_names,
 )
-from tonframes.network.opcodes import OPCODE_NAMES, OPCODES, opcode_name, opcode_names
+from tonframes.network.opcodes import OPCODE_NAMES, OPCODES, opcode_name
 from tonframes.network.result_codes import (
     BOUNCES,
     RESULT_CODE_NAMES,
     RESULT_CODES,
     result_code_name,
-    result_code_names,
 )
 
 STR = pd.StringDtype(na_value=np.nan)
@@ -43,11 +39,6 @@ ASKED = {
     opcode_name: [*CODES, *OPCODES, *SIGNED],
 }
 lookups = pytest.mark.parametrize("one", ASKED, ids=["exit codes", "result codes", "opcodes"])
-EXPRESSIONS = {
-    exit_code_name: exit_code_names,
-    result_code_name: result_code_names,
-    opcode_name: opcode_names,
-}
 
 
 # ── the tables are complete ──────────────────────────────────────────────────────────────────────
@@ -343,36 +334,6 @@ def test_a_column_beyond_int64_is_refused():
 def test_a_frame_is_refused(frame):
     with pytest.raises(TypeError, match="column of integers, not DataFrame"):
         exit_code_name(frame)
-
-
-# ── within frames ────────────────────────────────────────────────────────────────────────────────
-
-FRAMES = {
-    "pandas": lambda table: table.to_pandas(types_mapper={pa.int64(): pd.Int64Dtype()}.get),
-    "polars": pl.from_arrow,
-    "polars lazy": lambda table: pl.from_arrow(table).lazy(),
-    "pyarrow": lambda table: table,
-    "DuckDB": duckdb.from_arrow,
-}
-
-
-@lookups
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
-def test_within_a_frame_of_any_engine_the_names_are_the_same(one, frame):
-    asked = ASKED[one]
-    table = pa.table({"n": range(len(asked)), "code": pa.array(asked, pa.int64())})
-    name = EXPRESSIONS[one](nw.col("code"))
-    named = nw.from_native(frame(table)).lazy().with_columns(name=name).collect("pyarrow")
-    assert_same(named.sort("n")["name"].to_list(), one_by_one(one))
-
-
-@pytest.mark.parametrize("frame", FRAMES.values(), ids=FRAMES)
-def test_within_a_frame_the_opcodes_of_the_lake_are_named_too(frame):
-    signed = [(code + 2**31) % 2**32 - 2**31 for code in OPCODES]
-    table = pa.table({"n": range(len(signed)), "opcode": pa.array(signed, pa.int32())})
-    name = opcode_names(nw.col("opcode"))
-    named = nw.from_native(frame(table)).lazy().with_columns(name=name).collect("pyarrow")
-    assert named.sort("n")["name"].to_list() == list(OPCODE_NAMES.values())
 
 
 DEFINED = dict.fromkeys((c for codes in CONTRACT_DEFINED for c in codes), CONTRACT_DEFINED_NAME)

@@ -38,13 +38,13 @@ def test_flows_and_traces_have_the_same_units(frames, prices):
     in_ton = cells(plot_flows(frames[1], top=4))
     in_euro = plot_flows(frames[1], top=4, unit="EUR", prices=prices)
     np.testing.assert_allclose(cells(in_euro), 4 * in_ton, rtol=1e-9)
-    assert in_euro.get_title(loc="left") == "Value sent, in EUR"
+    assert in_euro.get_title() == "Value sent, in EUR"
     in_nanoton = cells(plot_flows(frames[1], top=4, unit="nanoton"))
     np.testing.assert_allclose(in_nanoton, 1e9 * in_ton, rtol=1e-12)
     drawn = {}
     for unit, given in {"TON": None, "nanoton": None, "USD": prices}.items():
         ax = plot_trace(frames[1], trace_id=TRANSFER, unit=unit, prices=given)
-        assert unit in ax.get_title(loc="left")
+        assert unit in ax.get_title()
         drawn[unit] = texts(ax.texts)
     assert drawn["TON"] == ["0.15", "0.149", "0.109", "0.01"]
     assert drawn["USD"] == ["0.6", "0.596", "0.435", "0.04"]

@@ -15,6 +15,11 @@ from tonframes.plots import plot_activity, plot_fees
 DARK = "#111111"  # the background of JupyterLab's dark theme
 
 
+@pytest.fixture(scope="module")
+def figure(few):
+    return plot_fees(*few, by="operation").figure
+
+
 def contrast(one, other):
     light, dark = sorted([luminance(one), luminance(other)], reverse=True)
     return (light + 0.05) / (dark + 0.05)
@@ -38,16 +43,15 @@ def test_no_colour_of_text_suits_both_themes():
     assert best < 4.5
 
 
-def test_a_notebook_shows_a_transparent_picture(few):
-    picture = shown(plot_fees(*few, by="operation").figure)
+def test_a_notebook_shows_a_transparent_picture(figure):
+    picture = shown(figure)
     alpha = picture[..., 3]
     assert (alpha == 0).mean() > 0.5
     corners = alpha[[0, 0, -1, -1], [0, -1, 0, -1]]
     assert not corners.any()
 
 
-def test_text_is_readable_in_the_light_and_the_dark_theme(few):
-    figure = plot_fees(*few, by="operation").figure
+def test_text_is_readable_in_the_light_and_the_dark_theme(figure):
     picture = shown(figure)
     text = picture[(picture[..., 3] > 0.99) & (picture[..., :3].max(axis=2) < 0.05)][0, :3]
     assert contrast(text, "white") >= 4.5
@@ -57,8 +61,7 @@ def test_text_is_readable_in_the_light_and_the_dark_theme(few):
     assert "invert(1) hue-rotate(180deg)" in page
 
 
-def test_a_picture_is_sharp_and_as_large_as_the_figure(few):
-    figure = plot_activity(*few, by="operation").figure
+def test_a_picture_is_sharp_and_as_large_as_the_figure(figure):
     picture = shown(figure)
     width = int(re.search(r'width="(\d+)"', figure._repr_html_())[1])
     assert abs(picture.shape[1] - 2 * width) <= 1
@@ -67,12 +70,11 @@ def test_a_picture_is_sharp_and_as_large_as_the_figure(few):
 
 def test_what_is_not_seen_is_told(few):
     ax = plot_activity(few[0].assign(wild="x"), by="wild")
-    ax.set_title("<b>&", loc="left")
+    ax.set_title("<b>&")
     assert 'alt="&lt;b&gt;&amp;"' in ax.figure._repr_html_()
 
 
-def test_files_are_dark_text_on_white(few, tmp_path):
-    figure = plot_fees(*few, by="operation").figure
+def test_files_are_dark_text_on_white(figure, tmp_path):
     figure.savefig(tmp_path / "fees.png")
     picture = plt.imread(tmp_path / "fees.png")
     assert picture[0, 0].tolist() == [1, 1, 1, 1]

@@ -36,7 +36,7 @@ def test_boxes_reach_from_the_median_to_the_95th_percentile(frames):
     lines = {line.get_label(): line for line in ax.lines}
     assert lines["median"].get_xdata().tolist() == summary.gas_median.to_list()
     assert lines["maximum"].get_xdata().tolist() == summary.gas_max.to_list()
-    assert ax.get_title(loc="left").startswith("Gas by account, top 6 of ")
+    assert ax.get_title().startswith("Gas by account, top 6 of ")
 
 
 def test_hours_without_calls_stay_empty(hours):

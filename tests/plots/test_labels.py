@@ -47,14 +47,14 @@ def test_text_of_the_chain_is_not_a_formula(few):
     )
     for ax in plots:
         ax.figure.draw_without_rendering()
-        shown = [*ax.get_yticklabels(), ax.yaxis.label, ax._left_title]
+        shown = [*ax.get_yticklabels(), ax.yaxis.label, ax.title]
         assert any("$\\a\\u202e$" in text for text in texts(shown))
 
 
 def test_usetex_does_not_apply_to_text_of_the_chain(frames, address_book):
     with mpl.rc_context({"text.usetex": True}):
         ax = plot_activity(frames[0], by="account", top=3, address_book=address_book)
-    assert not any(label.get_usetex() for label in [*ax.get_yticklabels(), ax._left_title])
+    assert not any(label.get_usetex() for label in [*ax.get_yticklabels(), ax.title])
 
 
 def test_addresses_are_short_or_named_by_a_book_of_any_engine(blocks, frames, tmp_path):

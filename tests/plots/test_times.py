@@ -46,11 +46,16 @@ def test_intervals_keep_their_order_and_leave_gaps():
 
 
 def test_one_period_alone_is_not_drawn_over_time():
-    two = pd.DataFrame({"day": moments("2026-06-01", "2026-06-02")})
-    assert times.period_of(["day"], two) == "day"
-    assert times.period_of(["day"], two.head(1)) is None
-    assert times.period_of(["day", "account"], two) is None
-    assert times.period_of(["day"], two.assign(day=[two.day[0], pd.NaT])) is None
+    two = pd.DataFrame({"day": moments("2026-06-01", "2026-06-02"), "transactions": [0, 0]})
+    for keys, groups, period in (
+        (["day"], two, "day"),
+        (["day"], two.head(1), None),
+        (["day", "account"], two, None),
+        (["day"], two.assign(day=[two.day[0], pd.NaT]), None),
+    ):
+        found, kept = times.over_time("plot_fees", keys, groups)
+        assert found == period
+        assert kept.equals(groups)
 
 
 @pytest.mark.parametrize("period", ["month", *slow("hour", "day", "week")])

@@ -6,7 +6,7 @@ import pytest
 from drawn import TRANSFER, texts
 
 from tonframes.plots import plot_trace
-from tonframes.plots.tree import Message, Row, join_ends, rows_of
+from tonframes.plots.trace import Message, Row, join_ends, rows_of
 
 
 def test_each_message_of_the_trace_is_drawn_with_its_value(frames):

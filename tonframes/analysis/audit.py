@@ -15,7 +15,7 @@ from tonframes.analysis.fees import BREAKDOWN, taken_apart
 from tonframes.batches import BATCH, in_batches, left_join
 from tonframes.bodies import import_fees
 from tonframes.network.lookup import look_up
-from tonframes.network.pricing import checked_prices, possible_prices
+from tonframes.network.prices import checked_prices, possible_prices
 from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:

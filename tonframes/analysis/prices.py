@@ -11,7 +11,7 @@ import narwhals as nw
 from tonframes.analysis import engines, intake, results
 from tonframes.analysis.expressions import first_match, one_if
 from tonframes.analysis.phases import GAS, with_gas
-from tonframes.network.pricing import checked_prices
+from tonframes.network.prices import checked_prices
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:

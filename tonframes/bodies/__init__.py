@@ -12,8 +12,7 @@ The modules::
     decode        bodies become `columns`
     schemes       known bodies, and how a row is read from one
     weights       the cells and bits of a message, and its import fee
-    boc           bags of cells are read
-    cells         bags of cells are written
+    boc           bags of cells and cells are read
 """
 
 from tonframes.bodies.boc import MAX_BYTES, MAX_CELLS

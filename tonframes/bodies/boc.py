@@ -39,21 +39,9 @@ def require_pytoniq(helper: str) -> None:
 
 
 def read_root(boc: str | bytes, make: Any, *, most: int = MAX_CELLS) -> Any:
-    """Read a bag that has one root.
+    """Read a bag that has one root and at most `most` cells. `make` makes a cell of its parts.
 
-    Parameters
-    ----------
-    boc
-        The bag, in base64 or as bytes.
-    make
-        Makes a cell from its bits, references and type: `Node`, or the `Cell` of pytoniq-core.
-    most
-        The most cells that it may have. The default is what a message can have.
-
-    Raises
-    ------
-    ValueError
-        `boc` is not such a bag, or has too many cells or bytes.
+    Raises ValueError for anything else.
     """
     from pytoniq_core.boc.deserialize import Boc  # noqa: PLC0415 - an extra
 

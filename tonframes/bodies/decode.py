@@ -136,8 +136,8 @@ def decode_bodies(messages: AnyFrame) -> AnyFrame:
         partitions: AnyFrame = native.map_partitions(decode_bodies, meta=empty)
         return partitions
     decoded = _lazily(rows, name) if isinstance(rows, nw.LazyFrame) else _at_once(rows, name)
-    here = set(decoded.collect_schema().names())
-    keys = [key.name for key in KEYS if key.name in here]
+    present = set(decoded.collect_schema().names())
+    keys = [key.name for key in KEYS if key.name in present]
     result: AnyFrame = decoded.select(*keys, *_SCHEMA.names).to_native()
     return result
 
@@ -161,16 +161,18 @@ def _lazily(rows: nw.LazyFrame[Any], name: str) -> nw.LazyFrame[Any]:
     dtype = rows.collect_schema()[name]
     if dtype not in (nw.String, nw.Binary):
         raise TypeError(f"{_WRONG.format(name)} {dtype}")
-    here = [key.name for key in KEYS if key.name in rows.collect_schema().names()]
+    keys = [key.name for key in KEYS if key.name in rows.collect_schema().names()]
     key = pa.field(_KEY, pa.string() if dtype == nw.String else pa.binary())
     distinct = rows.select(name).filter(~nw.col(name).is_null()).unique()
     read = in_batches(distinct, partial(_keyed, key=key), pa.schema([key, *_SCHEMA]))
-    joined = left_join(rows.select(*here, name), read, left_on=name, right_on=_KEY)
-    if "source" not in here:
+    joined = left_join(rows.select(*keys, name), read, left_on=name, right_on=_KEY)
+    if "source" not in keys:
         return joined
-    shown = ~nw.col("source").is_null() | nw.col("opcode").is_null()
+    readable = ~nw.col("source").is_null() | nw.col("opcode").is_null()
     return joined.with_columns(
-        nw.when(shown).then(nw.col(each)).alias(each) for each in _SCHEMA.names if each != "opcode"
+        nw.when(readable).then(nw.col(each)).alias(each)
+        for each in _SCHEMA.names
+        if each != "opcode"
     )
 
 
@@ -212,10 +214,10 @@ def _rows_and_name(messages: Any) -> tuple[Rows | nw.LazyFrame[Any], str]:
 def _bodies(column: nw.Series[Any], name: str) -> pa.Array:
     wrong = _WRONG.format(name)
     try:
-        found = column.to_arrow()
+        bodies = column.to_arrow()
     except (pa.ArrowException, TypeError):
         raise TypeError(f"{wrong} {column.dtype} of mixed values") from None
-    kind = found.type.value_type if pa.types.is_dictionary(found.type) else found.type
+    kind = bodies.type.value_type if pa.types.is_dictionary(bodies.type) else bodies.type
     is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if is_text or pa.types.is_string_view(kind) or pa.types.is_null(kind):
         wide = pa.large_string()
@@ -225,8 +227,8 @@ def _bodies(column: nw.Series[Any], name: str) -> pa.Array:
         wide = pa.large_binary()
     else:
         raise TypeError(f"{wrong} {kind}")
-    found = found.cast(kind).cast(wide)
-    return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+    bodies = bodies.cast(kind).cast(wide)
+    return bodies.combine_chunks() if isinstance(bodies, pa.ChunkedArray) else bodies
 
 
 def _frame(table: pa.Table, like: Rows) -> Rows:

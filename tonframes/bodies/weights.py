@@ -18,40 +18,11 @@ MAX_STATE_CELLS = 1 << 16
 def possible_weights(
     body: str | bytes, init_state: str | bytes | None = None
 ) -> tuple[tuple[int, int], ...]:
-    """Count the cells and bits that a message may have below its root cell.
+    """Count the cells and bits that a message may have below its root cell: at most four pairs.
 
     The service shows the body and the initial state of a message. It does not show whether each
-    of them was in the root cell or in a separate cell, and the fee depends on that.
-
-    Parameters
-    ----------
-    body
-        A bag of cells, in base64 (`body`) or as bytes (`body_boc` of the public Parquet lake).
-    init_state
-        The initial state of the message (`init_state_body`), in the same form, if it has one.
-
-    Returns
-    -------
-    Pairs of cells and bits, at most four, all different. Cells with the same hash count once, over
-    body and initial state together.
-
-    Raises
-    ------
-    ValueError
-        A part is not a bag of cells, or is larger than a message can be.
-    ImportError
-        pytoniq-core is not installed.
-
-    Notes
-    -----
-    Some pairs may be impossible because the parts do not fit the root cell. This is not checked:
-    not all other fields of the root cell are known.
-
-    Examples
-    --------
-    >>> from tonframes.bodies.cells import Builder, Cell
-    >>> possible_weights(Builder().uint(0, 32).ref(Cell(5, 3)).cell().to_base64())
-    ((1, 3), (2, 35))
+    of them was in the root cell or in a separate cell, and the fee depends on that. Some pairs may
+    be impossible because the parts do not fit the root cell: not all its other fields are known.
     """
     require_pytoniq("possible_weights")
     from pytoniq_core.boc.cell import Cell  # noqa: PLC0415 - an extra
@@ -64,26 +35,7 @@ def possible_weights(
 
 
 def state_weight(code: str | None, data: str | None) -> tuple[int, int]:
-    """Count the distinct cells of a contract's code and data together, and the bits in them.
-
-    Parameters
-    ----------
-    code, data
-        Bags of cells in base64; None if the contract has none.
-
-    Raises
-    ------
-    ValueError
-        A part is not a bag of cells, or is larger than an account can be.
-    ImportError
-        pytoniq-core is not installed.
-
-    Examples
-    --------
-    >>> from tonframes.bodies.cells import Cell
-    >>> state_weight(Cell(5, 3).to_base64(), Cell(5, 3).to_base64())
-    (1, 3)
-    """
+    """Count the distinct cells of a contract's code and data together, and the bits in them."""
     require_pytoniq("state_weight")
     from pytoniq_core.boc.cell import Cell  # noqa: PLC0415 - an extra
 
@@ -110,32 +62,10 @@ def import_fees(
     bit_price: int,
     cell_price: int,
 ) -> frozenset[int]:
-    """Compute what it may cost to import an external message.
+    """Compute what it may cost to import an external message, a fee for each possible weight.
 
-    Parameters
-    ----------
-    body, init_state
-        As in `possible_weights`.
-    lump_price, bit_price, cell_price
-        From a row of `tonframes.network.prices`, for the workchain of the receiving account.
-
-    Returns
-    -------
-    The fees in nanoton, one for each of the `possible_weights`.
-
-    Notes
-    -----
     ``lump_price + ceil((bit_price * bits + cell_price * cells) / 2^16)``, in integers: `MsgPrices`
     in block/mc-config.h of the TON monorepo.
-
-    Examples
-    --------
-    >>> from tonframes.bodies.cells import Cell
-    >>> from tonframes.network.prices import BASECHAIN
-    >>> row = BASECHAIN[1]
-    >>> prices = {"bit_price": row.bit_price, "cell_price": row.cell_price}
-    >>> sorted(import_fees(Cell(1, 512).to_base64(), lump_price=row.lump_price, **prices))
-    [400000, 644800]
     """
     require_pytoniq("import_fees")
     return frozenset(

@@ -25,11 +25,11 @@ import base64
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
-from tonframes.network.lookup import look_up_text, name_texts, read_table
+import narwhals as nw
+
+from tonframes.network.lookup import name_texts, read_table
 
 if TYPE_CHECKING:
-    import narwhals as nw
-
     from tonframes.network.lookup import Column
 
 
@@ -49,19 +49,13 @@ CONTRACTS = {row["code_hash"]: Contract(**row) for row in read_table("contracts.
 WALLET_V5 = "wallet v5"
 
 
-def _spellings(code_hash: str) -> tuple[str, str, str]:
-    """List how a code hash is written: in base64, as in our tables, and in hex of either case."""
-    in_base64 = base64.b64encode(bytes.fromhex(code_hash)).decode()
-    return in_base64, code_hash.lower(), code_hash.upper()
-
-
-#: By code hash in base64 and in hex.
-CODE_NAMES = {
-    spelling: row.name for row in CONTRACTS.values() for spelling in _spellings(row.code_hash)
-}
-CODE_KINDS = {
-    spelling: row.kind for row in CONTRACTS.values() for spelling in _spellings(row.code_hash)
-}
+#: By code hash in base64, as in our tables, and in hex of either case.
+CODE_NAMES: dict[str, str] = {}
+CODE_KINDS: dict[str, str] = {}
+for _row in CONTRACTS.values():
+    _in_base64 = base64.b64encode(bytes.fromhex(_row.code_hash)).decode()
+    for _spelling in (_in_base64, _row.code_hash.lower(), _row.code_hash.upper()):
+        CODE_NAMES[_spelling], CODE_KINDS[_spelling] = _row.name, _row.kind
 
 
 @overload
@@ -100,14 +94,11 @@ def code_name(code_hashes: object) -> object:
     >>> code_name("feb5ff6820e2ff0d9483e7e0d62c817d846789fb4ae580c878866d959dabd5c0")
     'wallet v4 r2'
     """
-    return name_texts(code_hashes, "a code hash", CODE_NAMES.get, code_names)
+    return name_texts(code_hashes, "a code hash", CODE_NAMES)
 
 
 def code_names(code_hash: nw.Expr) -> nw.Expr:
     """Name code hashes within a frame of any engine, as `code_name` does."""
-    return look_up_text(code_hash, CODE_NAMES)
-
-
-def code_kinds(code_hash: nw.Expr) -> nw.Expr:
-    """Return the kinds of contracts within a frame of any engine; null where code is unknown."""
-    return look_up_text(code_hash, CODE_KINDS)
+    return code_hash.cast(nw.String).replace_strict(
+        CODE_NAMES, default=None, return_dtype=nw.String
+    )

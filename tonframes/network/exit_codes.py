@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
-from tonframes.network.contracts import CODE_KINDS, WALLET_V5, code_kinds
-from tonframes.network.lookup import INT32, Code, look_up, name_codes
+from tonframes.network.contracts import CODE_KINDS, WALLET_V5
+from tonframes.network.lookup import INT32, Code, name_codes
 
 if TYPE_CHECKING:
     from tonframes.network.lookup import Column
@@ -198,13 +198,7 @@ def exit_code_name(code: object, *, code_hashes: object = None) -> object:
     >>> exit_code_name(pd.Series([0, 37, None], dtype="Int64")).to_list()
     ['success', 'contract-defined', nan]
     """
-    return name_codes(code, "an exit code", INT32, _name, exit_code_names, code_hashes=code_hashes)
-
-
-def exit_code_names(code: nw.Expr, code_hash: nw.Expr | None = None) -> nw.Expr:
-    """Name exit codes within a frame of any engine, as `exit_code_name` does."""
-    own = nw.when(is_contract_defined(code)).then(nw.lit(CONTRACT_DEFINED_NAME))
-    return nw.coalesce(_by_contract(code, code_hash), own)
+    return name_codes(code, "an exit code", INT32, _name, code_hashes=code_hashes)
 
 
 def is_contract_defined(code: nw.Expr) -> nw.Expr:
@@ -213,19 +207,6 @@ def is_contract_defined(code: nw.Expr) -> nw.Expr:
     code = code.cast(nw.Int64)
     first, second = (code.is_between(codes[0], codes[-1]) for codes in CONTRACT_DEFINED)
     return first | second
-
-
-def _by_contract(code: nw.Expr, code_hash: nw.Expr | None) -> nw.Expr:
-    anywhere, general, in_wallet = (
-        look_up(code, {number: row.name for number, row in rows.items()})
-        for rows in TABLES.values()
-    )
-    if code_hash is None:
-        return anywhere
-    # Engines differ on comparisons with null.
-    kind = code_kinds(code_hash).fill_null("")
-    other = nw.when(kind == "").then(anywhere).otherwise(general)
-    return nw.when(kind == WALLET_V5).then(in_wallet).otherwise(other)
 
 
 def _name(code: int, code_hash: str | None = None) -> str | None:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from narwhals.typing import IntoSeries
 
-    Names = Callable[..., nw.Expr]
-
 #: A column of codes. pyarrow has no types: for a type checker its arrays are `Any`, which fits.
 Column = TypeVar("Column", bound="pd.Series[Any] | IntoSeries")
 
@@ -48,92 +46,79 @@ def look_up(code: nw.Expr, names: Mapping[int, str]) -> nw.Expr:
     return code.cast(nw.Int64).replace_strict(names, default=None, return_dtype=nw.String)
 
 
-def look_up_text(text: nw.Expr, names: Mapping[str, str]) -> nw.Expr:
-    """Name the texts of an expression by a table; null for texts that are not in it."""
-    return text.cast(nw.String).replace_strict(names, default=None, return_dtype=nw.String)
-
-
 def name_codes(
-    code: object,
+    codes: Any,
     what: str,
     allowed: range,
     name: Callable[..., str | None],
-    names: Names,
     *,
-    code_hashes: object = None,
+    code_hashes: Any = None,
 ) -> object:
-    """Name one code with `name`, or a column of codes with `names`.
-
-    Code hashes, if there are any, are the second argument of both.
-    """
-    if _is_null(code):
+    """Name one code, or each code of a column. Code hashes are the second argument of `name`."""
+    if _is_null(codes):
         return None
-    if isinstance(code, int | np.integer) and not isinstance(code, bool):
-        return name(_checked(int(code), what, allowed), *_one_hash(code_hashes))
-    if not _is_column(code):
-        raise TypeError(f"{what} is an int or a column of integers, not {type(code).__name__}")
-    column = _series(code)
-    _check_integers(column, what, allowed)
-    return _named(code, column, names, code_hashes)
-
-
-def name_texts(text: object, what: str, name: Callable[[str], str | None], names: Names) -> object:
-    """Name one text with `name`, or a column of texts with `names`."""
-    if _is_null(text):
-        return None
-    if isinstance(text, str):
-        return name(text)
-    if not _is_column(text):
-        raise TypeError(f"{what} is text or a column of text, not {type(text).__name__}")
-    column = _series(text)
-    _check_text(column, what)
-    return _named(text, column, names)
-
-
-def _named(native: Any, column: nw.Series[Any], names: Names, code_hashes: object = None) -> Any:
-    rows = column.alias("code").to_frame()
-    arguments = [nw.col("code")]
-    if not _is_null(code_hashes):
-        rows = rows.with_columns(_hashes_beside(column, native, code_hashes).alias("code_hash"))
-        arguments.append(nw.col("code_hash"))
-    named = rows.select(name=names(*arguments))["name"].alias(column.name).to_native()
-    if isinstance(native, pa.Array):
-        return named.combine_chunks()
-    return named.astype(pd.StringDtype(na_value=np.nan)) if isinstance(native, pd.Series) else named
-
-
-def _hashes_beside(
-    column: nw.Series[Any], native: object, code_hashes: object
-) -> nw.Series[Any] | nw.Expr:
-    if isinstance(code_hashes, str):
-        return nw.lit(code_hashes)
-    if not isinstance(code_hashes, pa.Array if isinstance(native, pa.Array) else type(native)):
+    if isinstance(codes, int | np.integer) and not isinstance(codes, bool):
+        _check_range(int(codes), what, allowed)
+        if _is_null(code_hashes):
+            return name(int(codes))
+        if not isinstance(code_hashes, str):
+            raise TypeError(f"the code hash of one code is text, not {type(code_hashes).__name__}")
+        return name(int(codes), code_hashes)
+    column = _series(codes)
+    if column is None:
+        raise TypeError(f"{what} is an int or a column of integers, not {type(codes).__name__}")
+    if not (column.dtype.is_integer() or _is_untyped(column)):
+        hint = "; convert it to integers with nulls, for example with astype('Int64')"
         raise TypeError(
-            f"code_hashes is text, or a column like the codes: {type(native).__name__}, "
+            f"{what} is an integer: the column {column.name!r} is {column.dtype}"
+            f"{hint if column.dtype.is_float() else ''}"
+        )
+    numbers = column.to_arrow().to_pylist()
+    known = [number for number in numbers if number is not None]
+    for code in (min(known), max(known)) if known else ():
+        _check_range(code, what, allowed)
+    if _is_null(code_hashes):
+        names = [None if number is None else name(number) for number in numbers]
+    else:
+        hashes = _hashes_beside(codes, len(numbers), code_hashes)
+        pairs = zip(numbers, hashes, strict=True)
+        names = [None if number is None else name(number, hashed) for number, hashed in pairs]
+    return _column_like(codes, column, names)
+
+
+def name_texts(texts: Any, what: str, names: Mapping[str, str]) -> object:
+    """Name one text, or each text of a column, by a table."""
+    if _is_null(texts):
+        return None
+    if isinstance(texts, str):
+        return names.get(texts)
+    column = _series(texts)
+    if column is None:
+        raise TypeError(f"{what} is text or a column of text, not {type(texts).__name__}")
+    return _column_like(texts, column, [names.get(text or "") for text in _texts(column, what)])
+
+
+def _hashes_beside(codes: Any, count: int, code_hashes: Any) -> list[str | None]:
+    """Return the code hash of each code of a column, and check that they are of the same rows."""
+    if isinstance(code_hashes, str):
+        return [code_hashes] * count
+    if not isinstance(code_hashes, pa.Array if isinstance(codes, pa.Array) else type(codes)):
+        raise TypeError(
+            f"code_hashes is text, or a column like the codes: {type(codes).__name__}, "
             f"not {type(code_hashes).__name__}"
         )
-    hashes = _series(code_hashes)
-    _check_text(hashes, "a code hash")
-    if len(hashes) != len(column):
+    hashes = _texts(_series(code_hashes), "a code hash")
+    if len(hashes) != count:
         raise ValueError(
-            f"code_hashes has {len(hashes)} rows, and there are {len(column)} codes: "
+            f"code_hashes has {len(hashes)} rows, and there are {count} codes: "
             "take both from the same frame"
         )
-    indexes = [given.index for given in (native, code_hashes) if isinstance(given, pd.Series)]
-    if indexes and not indexes[0].equals(indexes[1]):
+    if isinstance(codes, pd.Series) and not codes.index.equals(code_hashes.index):
         raise ValueError(
             "code_hashes has another index than the codes: take both from the same frame, or "
             "align them first with code_hashes.reindex(codes.index)"
         )
     return hashes
-
-
-def _one_hash(code_hash: object) -> tuple[str, ...]:
-    if _is_null(code_hash):
-        return ()
-    if not isinstance(code_hash, str):
-        raise TypeError(f"the code hash of one code is text, not {type(code_hash).__name__}")
-    return (code_hash,)
 
 
 def _is_null(value: object) -> bool:
@@ -142,39 +127,35 @@ def _is_null(value: object) -> bool:
     return value is None or value is pd.NA or bool(nan)
 
 
-def _is_column(value: object) -> bool:
-    arrow = isinstance(value, pa.Array)
-    return arrow or isinstance(
-        nw.from_native(value, series_only=True, pass_through=True), nw.Series
-    )
-
-
-def _series(native: Any) -> nw.Series[Any]:
+def _series(native: Any) -> Any:
+    """Return a column as a Series of narwhals; None for anything else."""
     column = pa.chunked_array([native]) if isinstance(native, pa.Array) else native
-    series: nw.Series[Any] = nw.from_native(column, series_only=True)
-    return series
+    series = nw.from_native(column, series_only=True, pass_through=True)
+    return series if isinstance(series, nw.Series) else None
 
 
-def _check_integers(column: nw.Series[Any], what: str, allowed: range) -> None:
-    known = column.drop_nulls()
-    if not (column.dtype.is_integer() or (column.dtype == nw.Unknown and known.is_empty())):
-        hint = "; convert it to integers with nulls, for example with astype('Int64')"
-        raise TypeError(
-            f"{what} is an integer: the column {column.name!r} is {column.dtype}"
-            f"{hint if column.dtype.is_float() else ''}"
-        )
-    for code in () if known.is_empty() else (known.min(), known.max()):
-        _checked(int(code), what, allowed)
+def _is_untyped(column: nw.Series[Any]) -> bool:
+    return column.dtype == nw.Unknown and column.drop_nulls().is_empty()
 
 
-def _check_text(column: nw.Series[Any], what: str) -> None:
-    text = column.dtype in (nw.String, nw.Categorical, nw.Enum)
-    if not (text or (column.dtype == nw.Unknown and column.drop_nulls().is_empty())):
+def _texts(column: nw.Series[Any], what: str) -> list[str | None]:
+    if column.dtype not in (nw.String, nw.Categorical, nw.Enum) and not _is_untyped(column):
         raise TypeError(f"{what} is text: the column {column.name!r} is {column.dtype}")
+    texts: list[str | None] = column.to_arrow().to_pylist()
+    return texts
 
 
-def _checked(code: int, what: str, allowed: range) -> int:
+def _check_range(code: int, what: str, allowed: range) -> None:
     if code not in allowed:
         bounds = f"{allowed[0]} to {allowed[-1]}"
         raise ValueError(f"{what} is an integer from {bounds}, not {shorten(code)}")
-    return code
+
+
+def _column_like(native: Any, column: nw.Series[Any], names: list[str | None]) -> object:
+    """Return names as a column of the kind of `native`; in pandas with its index."""
+    if isinstance(native, pa.Array):
+        return pa.array(names, pa.string())
+    if isinstance(native, pd.Series):
+        text = pd.StringDtype(na_value=np.nan)
+        return pd.Series(names, native.index, text, native.name)
+    return nw.new_series(column.name, names, nw.String, backend=column.implementation).to_native()

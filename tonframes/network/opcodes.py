@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, overload
 
 import narwhals as nw
 
-from tonframes.network.lookup import look_up, name_codes, read_table
+from tonframes.network.lookup import name_codes, read_table
 
 if TYPE_CHECKING:
     from tonframes.network.lookup import Column
@@ -46,13 +46,13 @@ class Opcode:
     also: str
 
 
-def _opcode(row: dict[str, str]) -> Opcode:
-    return Opcode(int(row.pop("opcode"), 16), **row)
-
-
 #: By opcode, unsigned. If two conventions share a number that the service has no name for, the name
 #: contains both names with a comma between them.
-OPCODES = {row.code: row for row in map(_opcode, read_table("opcodes.csv"))}
+OPCODES = {
+    code: Opcode(code, **row)
+    for row in read_table("opcodes.csv")
+    for code in [int(row.pop("opcode"), 16)]
+}
 
 OPCODE_NAMES = {code: row.name for code, row in OPCODES.items()}
 
@@ -95,12 +95,7 @@ def opcode_name(opcode: object) -> object:
     >>> opcode_name(0xd53276db), opcode_name(0xd53276db - 2**32), opcode_name(12345)
     ('excess', 'excess', None)
     """
-    return name_codes(opcode, "an opcode", _SIGNED_OR_UNSIGNED, _name, opcode_names)
-
-
-def opcode_names(opcode: nw.Expr) -> nw.Expr:
-    """Name opcodes within a frame of any engine, as `opcode_name` does."""
-    return look_up(unsigned_opcodes(opcode), OPCODE_NAMES)
+    return name_codes(opcode, "an opcode", _SIGNED_OR_UNSIGNED, _name)
 
 
 def unsigned_opcodes(opcode: nw.Expr) -> nw.Expr:

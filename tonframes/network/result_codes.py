@@ -10,11 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, overload
 
-from tonframes.network.lookup import INT32, Code, look_up, name_codes
+from tonframes.network.lookup import INT32, Code, name_codes
 
 if TYPE_CHECKING:
-    import narwhals as nw
-
     from tonframes.network.lookup import Column
 
 _TX = "transaction.cpp"
@@ -80,9 +78,4 @@ def result_code_name(code: object) -> object:
     >>> result_code_name(37), exit_code_name(37)
     ('not enough TON', 'contract-defined')
     """
-    return name_codes(code, "a result code", INT32, RESULT_CODE_NAMES.get, result_code_names)
-
-
-def result_code_names(code: nw.Expr) -> nw.Expr:
-    """Name result codes within a frame of any engine, as `result_code_name` does."""
-    return look_up(code, RESULT_CODE_NAMES)
+    return name_codes(code, "a result code", INT32, RESULT_CODE_NAMES.get)

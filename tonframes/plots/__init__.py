@@ -5,21 +5,17 @@ else is done with matplotlib: ``plot_fees(…).figure.savefig("fees.pdf")``. The
 the font, the colour of text and the background. The colours of the data are the same in all
 styles; `colors=` sets others.
 
-A new figure is as high as its rows need, and a notebook shows it in its own theme. On a figure of
-yours, ``layout="constrained"`` gives all plots the room that their labels need. Without a layout
-engine, each plot keeps its labels in its own part of the grid.
+A new figure is as high as its rows need, and a notebook shows it in its own theme. Plots need a
+layout engine for the room that their names and keys take: new figures have matplotlib's constrained
+layout, and a figure of yours without an engine gets it.
 
 The modules: `fees`, `gas`, `failures`, `activity`, `flows` and `trace` have the plots. They share::
 
-    frames        the frame of a helper becomes one of pandas
+    axes          Axes with two spines, few ticks, names of rows, a title and a key
     figure        new figures, which follow the theme of a notebook
-    axes          Axes with a title, two spines, few ticks, and rows with names
-    layout        how much room there is for Axes and labels
-    heading       the title, and a key
-    labels        columns with units, groups, addresses, numbers
-    marks         stacked bars, stacked steps, names at the ends of lines
+    labels        the frame of a helper, and its columns, groups, addresses and numbers as text
+    marks         stacked bars, stacked steps
     times         periods on the x axis
-    tree          the messages of a trace as rows
     amounts       TON, nanoton, or a currency
     colors        the colours
 """

@@ -9,7 +9,7 @@ import numpy as np
 from tonframes.analysis.activity import activity
 from tonframes.analysis.grouping import keys_of
 from tonframes.analysis.intake import paired
-from tonframes.plots import axes, frames, heading, labels, marks, times
+from tonframes.plots import axes, labels, times
 from tonframes.plots.colors import choose
 
 if TYPE_CHECKING:
@@ -79,9 +79,8 @@ def plot_activity(
     keys = keys_of("plot_activity", by)
     axes.check_top(top)
     palette = choose(colors, [labels.name(column) for column in _COUNTS], "plot_activity")
-    groups = frames.to_pandas(activity(transactions, messages, by=keys, wide=True))
-    period = times.period_of(keys, groups)
-    groups = times.over_time("plot_activity", groups, period)
+    groups = labels.to_pandas(activity(transactions, messages, by=keys, wide=True))
+    period, groups = times.over_time("plot_activity", keys, groups)
     groups = groups.sort_values("transactions", ascending=False, kind="stable")
     names, rows = labels.label_groups(groups, keys, top, "plot_activity", address_book)
     with_messages = paired("plot_activity", transactions, messages) is not None
@@ -89,29 +88,25 @@ def plot_activity(
     counted = "number" if len(counts.columns) > 1 else "transactions"
     title = labels.title("Activity", ["block" if key == _BLOCK else key for key in keys])
     if groups.empty:
-        ax = axes.axes(ax)
-        axes.prepare(ax)
-        axes.set_empty(ax, "no transactions")
+        ax = axes.empty(ax, "no transactions")
     elif period:
-        ax = axes.axes(ax)
-        axes.prepare(ax, x="UTC", y=counted)
+        ax = axes.start(ax, x="UTC", y=counted)
         times.format_times(ax)
         moments, places = times.time_intervals(groups[period], period)
-        days = period == "hour" and _many(ax, moments)
+        # Lines of so many intervals would run into each other.
+        days = period == "hour" and bool(len(moments) > axes.size(ax)[0] / _LEAST)
         title += ", with the mean of each day" * days
         _draw_lines(ax, counts, moments, places, palette, days=days)
     elif keys == [_BLOCK] and len(groups) > 1:
-        ax = axes.axes(ax)
-        axes.prepare(ax, x=labels.name(_BLOCK), y=counted)
-        axes.format_seqnos(ax.xaxis, marks.room_of_names(ax, map(str, counts)))
+        ax = axes.start(ax, x=labels.name(_BLOCK), y=counted)
+        axes.format_seqnos(ax.xaxis)
         seqnos = groups[_BLOCK].to_numpy("int64")
         edges, places = times.intervals(seqnos, seqnos + 1)
         _draw_lines(ax, counts, np.subtract(edges, 0.5), places, palette)
     else:
-        ax = axes.axes(ax, names)
-        axes.prepare(ax, x=counted, rows=names)
+        ax = axes.start(ax, x=counted, rows=names)
         _draw_bars(ax, counts.groupby(rows).sum(), palette)
-    heading.finish(ax, title, key=bool(ax.containers) and len(counts.columns) > 1)
+    axes.finish(ax, title, key=not groups.empty and len(counts.columns) > 1)
     return ax
 
 
@@ -130,25 +125,17 @@ def _draw_lines(
     """
     heights = np.zeros((counts.shape[1], len(edges) - 1))
     heights[:, places] = counts.to_numpy("float64").T
-    ends = {}
-    thin = min(1.0, max(0.4, axes.width(ax) / heights.shape[1] / 2))  # of many intervals
+    thin = min(1.0, max(0.4, axes.size(ax)[0] / heights.shape[1] / 2))  # of many intervals
     for column, values, width in zip(map(str, counts), heights, _WIDTHS, strict=False):
         look: dict[str, Any] = {"color": palette[column], "baseline": None}
-        opacity = _PALE if days else 1
-        ax.stairs(values, edges, label=column, linewidth=thin * width, alpha=opacity, **look)
-        ends[column] = values[-1]
         if days:
+            ax.stairs(values, edges, linewidth=thin * width, alpha=_PALE, **look)
             means, midnights = times.means_of_days(values, edges)
-            ax.stairs(means, midnights, label=f"{column}, mean", linewidth=width, **look)
-            ends[column] = means[-1]
+            ax.stairs(means, midnights, label=column, linewidth=width, **look)
+        else:
+            ax.stairs(values, edges, label=column, linewidth=thin * width, **look)
     ax.set(xlim=(edges[0], edges[-1]), ylim=(0, 1.08 * heights.max()))
-    axes.format_counts(ax.yaxis)
-    marks.name_ends(ax, ends, palette)
-
-
-def _many(ax: Axes, edges: Floats) -> bool:
-    """Return whether lines of so many intervals would run into each other."""
-    return bool(len(edges) > axes.width(ax) / _LEAST)
+    axes.format_numbers(ax.yaxis, whole=True)
 
 
 def _draw_bars(ax: Axes, counts: pd.DataFrame, palette: Mapping[str, str]) -> None:
@@ -159,4 +146,4 @@ def _draw_bars(ax: Axes, counts: pd.DataFrame, palette: Mapping[str, str]) -> No
         look: dict[str, Any] = {"color": palette[column], "linewidth": 0}
         widths = counts[column].to_numpy("float64")
         ax.barh(first + place * height, widths, 0.9 * height, label=column, **look)
-    axes.format_counts(ax.xaxis)
+    axes.format_numbers(ax.xaxis, whole=True)

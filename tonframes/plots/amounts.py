@@ -43,24 +43,18 @@ class Unit:
         Call this last: sums are exact in nanoton only.
         """
         if self.prices is not None:
-            found = np.array([np.nan if pd.isna(amount) else amount for amount in amounts], float)
-            if (np.abs(found) > _MOST).any():
+            values = np.array([np.nan if pd.isna(amount) else amount for amount in amounts], float)
+            if (np.abs(values) > _MOST).any():
                 raise ValueError(
                     f"amounts in {self.name} are too large to be drawn, up to "
-                    f"{np.nanmax(np.abs(found)):.3g}: prices= is the price of 1 TON in {self.name}"
+                    f"{np.nanmax(np.abs(values)):.3g}: prices= is the price of 1 TON in {self.name}"
                 )
-            return found
+            return values
         convert = float if self.name == _NANOTON else to_ton
         return np.array([convert(int(amount)) for amount in amounts], np.float64)
 
     def axis(self, column: str) -> str:
-        """Return the label of an axis.
-
-        Examples
-        --------
-        >>> Unit("TON").axis("cost")
-        'cost in TON'
-        """
+        """Return the label of an axis."""
         return f"{labels.name(column)} in {self.name}"
 
 
@@ -81,3 +75,10 @@ def unit_of(plot: str, unit: str, prices: pd.Series[Any] | None) -> Unit:
             "by day or moment. Without prices there are unit='TON' and unit='nanoton'"
         )
     return Unit(unit, prices)
+
+
+def why_none(amounts: pd.Series[Any], no_rows: str, all_zero: str) -> str:
+    """Return why no amount is drawn."""
+    if amounts.empty:
+        return no_rows
+    return "prices unknown" if amounts.isna().any() else all_zero

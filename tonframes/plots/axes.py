@@ -1,12 +1,13 @@
-"""Axes: those to draw on, with a title, two spines, few ticks, and rows with names."""
+"""Axes: those to draw on, the names of their rows, ticks, title and key."""
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING, Any
 
 from tonframes.errors import shorten
 from tonframes.inert import inert
-from tonframes.plots import labels, layout
+from tonframes.plots import labels
 from tonframes.plots.colors import ink
 
 if TYPE_CHECKING:
@@ -20,47 +21,18 @@ PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 
 _ROWS = 3  # a plot with fewer rows leaves room for this many, so that its bars do not get thick
 _TALLEST = 40.0  # inches
-_ABOVE_AND_BELOW = 80.0  # points, for title, key and ticks
-_MARGINS = 30.0  # points beside the Axes, other than names
-_TWO_LINES = 15.0  # points: lower rows have one line of text
-_SHORTEST = 13  # characters that the longest name keeps
-_SMALL = 0.9  # size of small text, in sizes of the labels of ticks
-_HEADROOM = 1.7  # inches, for title, key and ticks
+_HEADROOM = 1.2  # inches, for title and ticks
+_TITLE = 0.62  # width of Axes for each character of a line of the title, in font sizes
+_SHORTEST, _LONGEST = 13, 36  # characters of the name of a row
+_CHARACTER = 10.5  # points of the width of Axes for each character of the name of a row
+_LAID_OUT = 1.3  # height that a layout engine gives to Axes with all their text, in heights before
+_ABOVE_AND_BELOW = 60.0  # points of it, for title and ticks
+_BESIDE = 80.0  # points of the width of Axes that names and a key may take
+_LINE = 1.25  # height of a line of text, in font sizes
+_SMALLEST = 3.0  # points
 _TICKS = 5  # intervals between ticks, at most
 _FIVEFOLD = 5  # within a factor of less there may be one of 1, 2, 5 times a power of ten only
-_SEQNO = "90000000"
-_APART = 1.15  # least distance of two seqnos, in widths of one
 _DECADES = 60  # a logarithmic axis from 1 to less than this has a tick or two at powers of ten only
-_SMALLEST = 3.0  # points
-_LINE = 1.25  # height of a line of text, in font sizes
-_BETWEEN = 0.4  # space between the names of two rows with two lines each, in font sizes
-
-
-def axes(ax: Axes | None, names: Sequence[str] = ()) -> Axes:
-    """Return the Axes of the user, or those of a new figure if there are none.
-
-    A new figure is as high as the rows of these names need.
-    """
-    import matplotlib.axes  # noqa: PLC0415 - importing tonframes does not import matplotlib
-    import matplotlib.pyplot as plt  # noqa: PLC0415 - the same
-
-    from tonframes.plots.figure import ThemedFigure  # noqa: PLC0415 - the same
-
-    if ax is not None:
-        if not isinstance(ax, matplotlib.axes.Axes):
-            raise TypeError(f"ax must be matplotlib Axes or None, not {shorten(ax)}")
-        if ax.name == "3d":
-            raise TypeError("ax must be Axes with two dimensions: plots do not draw on 3D Axes")
-        return ax
-    figure = plt.figure(FigureClass=ThemedFigure, layout="constrained")
-    if names:
-        row = 0.34 if any("\n" in name for name in names) else 0.28
-        height = min(_TALLEST, _HEADROOM + row * max(len(names), _ROWS))
-        figure.set_size_inches(figure.get_figwidth(), height)
-    new: Axes = figure.subplots()
-    if new.get_facecolor() == figure.get_facecolor():
-        new.set_facecolor("none")  # the notebook shows what is behind
-    return new
 
 
 def check_top(top: int) -> None:
@@ -71,13 +43,14 @@ def check_top(top: int) -> None:
         raise ValueError(f"top is the number of groups to draw: it must be at least 1, not {top}")
 
 
-def prepare(
-    ax: Axes, *, x: str = "", y: str = "", rows: Sequence[str] = (), below: float = 0
-) -> None:
-    """Leave two spines and no grid, and set labels and the names of rows.
+def start(
+    ax: Axes | None, *, x: str = "", y: str = "", rows: Sequence[str] = (), share: float = 1
+) -> Axes:
+    """Return the Axes of the user, or those of a new figure, with labels and names of rows.
 
-    `below` is how much more room than usual there is below the Axes, in points.
+    They have two spines and no grid, whatever the style. The rows have this share of the height.
     """
+    ax = _of_a_new_figure(rows, share) if ax is None else _of_the_user(ax)
     color = ink(ax)
     ax.grid(visible=False, which="both")
     for side, spine in ax.spines.items():
@@ -91,91 +64,127 @@ def prepare(
     ax.set_xlabel(inert(x), **PLAIN)
     ax.set_ylabel(inert(y), color=color, **PLAIN)
     if rows:
-        _set_rows(ax, rows, below)
+        _name_rows(ax, rows, share)
+    return ax
 
 
-def width(ax: Axes) -> float:
-    """Return about how much width the Axes have beside the names of their rows, in points."""
-    whole, _ = layout.size(ax)
-    size = font(ax)
-    names = [label.get_text() for label in ax.get_yticklabels()]
-    used = max((layout.width_of(name, size) for name in names), default=4 * size)
-    return max(whole - used - _MARGINS, 0.3 * whole)
+def _of_the_user(ax: Axes) -> Axes:
+    """Check the Axes, and give their figure a layout if it has none."""
+    import matplotlib.axes  # noqa: PLC0415 - importing tonframes does not import matplotlib
+
+    if not isinstance(ax, matplotlib.axes.Axes):
+        raise TypeError(f"ax must be matplotlib Axes or None, not {shorten(ax)}")
+    if ax.name == "3d":
+        raise TypeError("ax must be Axes with two dimensions: plots do not draw on 3D Axes")
+    figure: Any = ax.get_figure(root=True)
+    if figure.get_layout_engine() is None and ax.get_subplotspec() is not None:
+        figure.set_layout_engine("constrained")
+    return ax
 
 
-def _set_rows(ax: Axes, names: Sequence[str], below: float) -> None:
+def _of_a_new_figure(rows: Sequence[str], share: float) -> Axes:
+    """Return the Axes of a new figure, which is as high as its rows need."""
+    import matplotlib.pyplot as plt  # noqa: PLC0415 - importing tonframes does not import matplotlib
+
+    from tonframes.plots.figure import ThemedFigure  # noqa: PLC0415 - the same
+
+    figure = plt.figure(FigureClass=ThemedFigure, layout="constrained")
+    if rows:
+        row = 0.34 if any("\n" in name for name in rows) else 0.28
+        height = min(_TALLEST, _HEADROOM + row * max(len(rows), _ROWS) / share)
+        figure.set_size_inches(figure.get_figwidth(), height)
+    ax: Axes = figure.subplots()
+    if ax.get_facecolor() == figure.get_facecolor():
+        ax.set_facecolor("none")  # the notebook shows what is behind
+    return ax
+
+
+def _name_rows(ax: Axes, names: Sequence[str], share: float) -> None:
     """Set one labelled row for each group, from top to bottom.
 
-    Many rows get a smaller font, and their names are in one line. Long names get shorter, so that
-    they leave half of the width.
+    Where rows are low, their names are in one line and in a smaller font. In narrow Axes long names
+    lose their middle.
     """
-    whole, height = layout.size(ax)
-    row = (height - _ABOVE_AND_BELOW - below) / len(names)
-    if row < _TWO_LINES:
+    width, height = size(ax)
+    font = tick_font(ax)
+    row = share * (_LAID_OUT * height - _ABOVE_AND_BELOW) / len(names)
+    if row < 2 * _LINE * font:
         names = labels.first_lines(names)
     lines = max(name.count("\n") + 1 for name in names)
-    size = max(_SMALLEST, min(font(ax), row / (lines * _LINE + _BETWEEN * (lines > 1))))
-    longest = max(_SHORTEST, int(whole / 2 / layout.width_of("x", size)))
+    longest = int(min(_LONGEST, max(_SHORTEST, width / _CHARACTER)))
     names = ["\n".join(labels.cut(line, longest) for line in name.split("\n")) for name in names]
     ax.set_yticks(range(len(names)), names, **PLAIN)
-    ax.tick_params(axis="y", which="major", length=0, labelsize=size)
+    font = max(_SMALLEST, min(font, row / (_LINE * lines)))
+    ax.tick_params(axis="y", which="major", length=0, labelsize=font)
     margin = max(0.0, (_ROWS - len(names)) / 2)
     ax.set_ylim(len(names) - 0.4 + margin, -0.6 - margin)
 
 
-def font(ax: Axes) -> float:
+def size(ax: Axes) -> tuple[float, float]:
+    """Return width and height of the Axes in points, before a layout engine changes them."""
+    box = ax.get_window_extent()
+    points = 72 / ax.figure.dpi
+    return box.width * points, box.height * points
+
+
+def tick_font(ax: Axes) -> float:
     """Return the size of the labels of the y axis, in points."""
     (tick, *_) = ax.yaxis.get_major_ticks(1)
     return float(tick.label1.get_fontsize())
 
 
-def small(ax: Axes) -> float:
-    """Return the size of small text on these Axes, in points."""
-    return _SMALL * font(ax)
-
-
-def key_size(ax: Axes) -> float:
-    """Return the size of names of colours, in points. It does not depend on the number of rows."""
-    (tick, *_) = ax.xaxis.get_major_ticks(1)
-    return _SMALL * float(tick.label1.get_fontsize())
-
-
-def set_empty(ax: Axes, text: str) -> None:
-    """Write into the middle of the Axes why nothing is drawn."""
+def empty(ax: Axes | None, text: str) -> Axes:
+    """Return Axes with nothing but the reason in their middle."""
+    ax = start(ax)
     ax.tick_params(bottom=False, left=False, labelbottom=False, labelleft=False)
     for spine in ax.spines.values():
         spine.set_visible(False)
     middle: dict[str, Any] = {"ha": "center", "va": "center", "transform": ax.transAxes}
     ax.text(0.5, 0.5, text, color=ink(ax), **middle)
+    return ax
 
 
-def format_amounts(axis: Axis) -> None:
+def finish(ax: Axes, title: str, *, key: bool = False, reverse: bool = False) -> None:
+    """Write the title, and to the right of the Axes a key of all that has a label."""
+    width, _ = size(ax)
+    longest = max(20, int(width / _TITLE / float(ax.title.get_fontsize())))
+    lines = textwrap.fill(inert(title), longest, break_on_hyphens=False)
+    ax.set_title(lines, color=ink(ax), **PLAIN)
+    if key:
+        ax.legend(
+            loc="upper left",
+            bbox_to_anchor=(1, 1),
+            reverse=reverse,
+            frameon=False,
+            fontsize="small",
+            labelcolor=ink(ax),
+            handlelength=1,
+            handleheight=0.8,
+            handletextpad=0.5,
+        )
+
+
+def format_numbers(axis: Axis, *, whole: bool = False) -> None:
     """Write few numbers, as people do: 0.2, 1,500, 2 million."""
     from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
+    steps = [1, 2, 5, 10]
     axis.set_major_formatter(ticker.FuncFormatter(_short))
-    axis.set_major_locator(ticker.MaxNLocator(_few(axis), steps=[1, 2, 5, 10]))
+    axis.set_major_locator(ticker.MaxNLocator(_few(axis), steps=steps, integer=whole))
+
+
+def format_seqnos(axis: Axis) -> None:
+    """Write few seqnos, at least one."""
+    from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
+
+    steps = [1, 2, 5, 10]
+    few = ticker.MaxNLocator(_few(axis, 80, 1), steps=steps, integer=True, min_n_ticks=1)
+    axis.set_major_formatter("{x:.0f}")
+    axis.set_major_locator(few)
 
 
 def _short(value: float, _place: int | None) -> str:
     return labels.short(value)
-
-
-def format_counts(axis: Axis, form: str = "{x:,.0f}", intervals: int | None = None) -> None:
-    """Write few whole numbers, with at most so many intervals between them."""
-    from matplotlib import ticker  # noqa: PLC0415 - importing tonframes does not import matplotlib
-
-    axis.set_major_formatter(form)
-    steps = [1, 2, 5, 10]
-    few = ticker.MaxNLocator(intervals or _few(axis), steps=steps, integer=True, min_n_ticks=1)
-    axis.set_major_locator(few)
-
-
-def format_seqnos(axis: Axis, beside: float) -> None:
-    """Write few seqnos, at least one. Names to the right of the Axes take `beside` points."""
-    ax: Any = axis.axes
-    one = _APART * layout.width_of(_SEQNO, font(ax))
-    format_counts(axis, "{x:.0f}", max(1, min(_TICKS, int((width(ax) - beside) // one))))
 
 
 def format_powers(axis: Axis) -> None:
@@ -184,18 +193,18 @@ def format_powers(axis: Axis) -> None:
 
     axis.set_major_formatter(ticker.FuncFormatter(_short))
     low, high = axis.get_view_interval()
-    few: Any = ticker.LogLocator(numticks=_few(axis) + 1)
+    few = _few(axis, 80, 1)
+    locator: Any = ticker.LogLocator(numticks=few + 1)
     if high / low < _DECADES:
-        few = ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=_few(axis) + 1)
+        locator = ticker.LogLocator(subs=(1.0, 2.0, 5.0), numticks=few + 1)
     if high / low < _FIVEFOLD:
-        few = ticker.MaxNLocator(_few(axis), steps=[1, 2, 5, 10])
-    axis.set_major_locator(few)
+        locator = ticker.MaxNLocator(few, steps=[1, 2, 5, 10])
+    axis.set_major_locator(locator)
     axis.set_minor_locator(ticker.NullLocator())
 
 
-def _few(axis: Any) -> int:
-    """Return how many intervals between ticks the axis has room for, from 2 to 5."""
-    ax = axis.axes
-    _, height = layout.size(ax)
-    room, one = (width(ax), 7 * font(ax)) if axis.axis_name == "x" else (height, 3 * font(ax))
-    return max(2, min(_TICKS, int(room // one)))
+def _few(axis: Any, number: float = 65, least: int = 2) -> int:
+    """Return how many intervals between ticks there is room for, if numbers are so wide."""
+    width, height = size(axis.axes)
+    room = (width - _BESIDE) / number if axis.axis_name == "x" else height / 30
+    return max(least, min(_TICKS, int(room)))

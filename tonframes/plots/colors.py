@@ -34,17 +34,7 @@ MIDDLE = 0.179
 
 
 def choose(colors: Colors | None, parts: Sequence[str], plot: str) -> dict[str, str]:
-    """Return a colour for each part: that of the user, or else that of the palette.
-
-    Parameters
-    ----------
-    colors
-        A mapping from parts to colours, or the colours of the first parts.
-    parts
-        All that the plot may draw, in its order.
-    plot
-        Name of the function that the user called, for error messages.
-    """
+    """Return a colour for each part that a plot may draw: that of the user, or of the palette."""
     defaults = {part: PALETTE[place % len(PALETTE)] for place, part in enumerate(parts)}
     if colors is None:
         return defaults

@@ -10,7 +10,7 @@ import pandas as pd
 from tonframes.analysis.failures import failure_summary
 from tonframes.analysis.grouping import keys_of
 from tonframes.analysis.outcomes import ACTION, COMMITTED, COMPUTE, IGNORED, SKIPPED
-from tonframes.plots import axes, frames, heading, labels, marks, times
+from tonframes.plots import axes, labels, marks, times
 from tonframes.plots.colors import choose
 
 if TYPE_CHECKING:
@@ -83,11 +83,10 @@ def plot_failures(
     axes.check_top(top)
     palette = choose(colors, _PHASES, "plot_failures")
     # The phase is always needed, for the colours.
-    groups = frames.to_pandas(
+    groups = labels.to_pandas(
         failure_summary(transactions, messages, by=[*keys, "phase"], wide=True)
     )
-    period = times.period_of(keys, groups)
-    groups = times.over_time("plot_failures", groups, period, "failures")
+    period, groups = times.over_time("plot_failures", keys, groups, "failures")
     if "code" in keys:
         keys = [key for key in keys if key != "phase"]  # the colour shows it
         groups["code"] = _named_codes(groups)
@@ -99,23 +98,19 @@ def plot_failures(
         "Failed transactions", ["reason" if key == "code" else key for key in keys]
     )
     if groups.empty:
-        ax = axes.axes(ax)
-        axes.prepare(ax)
-        axes.set_empty(ax, "no failures")
+        ax = axes.empty(ax, "no failures")
     elif period:
-        ax = axes.axes(ax)
-        axes.prepare(ax, x="UTC", y="failures")
+        ax = axes.start(ax, x="UTC", y="failures")
         edges, places = times.time_intervals(groups[period], period)
         times.format_times(ax)
         marks.draw_steps(ax, edges, _phases(groups, places, len(edges) - 1), palette)
-        axes.format_counts(ax.yaxis)
+        axes.format_numbers(ax.yaxis, whole=True)
     else:
-        ax = axes.axes(ax, names)
-        axes.prepare(ax, x="failures", rows=names)
+        ax = axes.start(ax, x="failures", rows=names)
         parts = _phases(groups, row_of[rows], len(names))
-        marks.draw_bars(ax, parts, palette, labels.count)
-        axes.format_counts(ax.xaxis)
-    heading.finish(ax, title, key=bool(ax.containers))
+        marks.draw_bars(ax, parts, palette, "{:,.0f}".format)
+        axes.format_numbers(ax.xaxis, whole=True)
+    axes.finish(ax, title, key=not groups.empty, reverse=period is not None)
     return ax
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from tonframes.analysis.fees import fee_summary
 from tonframes.analysis.grouping import keys_of
-from tonframes.plots import amounts, axes, frames, heading, labels, marks, times
+from tonframes.plots import amounts, axes, labels, marks, times
 from tonframes.plots.colors import choose
 
 if TYPE_CHECKING:
@@ -93,44 +93,32 @@ def plot_fees(
     axes.check_top(top)
     drawn = amounts.unit_of("plot_fees", unit, prices)
     palette = choose(colors, [labels.name(part) for part in _PARTS], "plot_fees")
-    groups = frames.to_pandas(
+    groups = labels.to_pandas(
         fee_summary(transactions, messages, by=keys, wide=True, **drawn.options)
     )
     groups = groups.sort_values(drawn.column("cost"), ascending=False, kind="stable")
-    period = times.period_of(keys, groups)
-    groups = times.over_time("plot_fees", groups, period)
+    period, groups = times.over_time("plot_fees", keys, groups)
     names, rows = labels.label_groups(groups, keys, top, "plot_fees", address_book)
     title = labels.title("Cost of transactions", keys)
     cost = groups[drawn.column("cost")]
     if not cost.any():
-        ax = axes.axes(ax)
-        axes.prepare(ax)
-        axes.set_empty(ax, _why_empty(cost))
+        ax = axes.empty(ax, amounts.why_none(cost, "no transactions", "no fees"))
     elif period:
-        ax = axes.axes(ax)
-        axes.prepare(ax, x="UTC", y=drawn.axis("cost"))
+        ax = axes.start(ax, x="UTC", y=drawn.axis("cost"))
         edges, places = times.time_intervals(groups[period], period)
         times.format_times(ax)
         marks.draw_steps(ax, edges, _parts(groups, places, len(edges) - 1, drawn), palette)
     elif keys:
-        ax = axes.axes(ax, names)
-        axes.prepare(ax, x=drawn.axis("cost"), rows=names)
+        ax = axes.start(ax, x=drawn.axis("cost"), rows=names)
         marks.draw_bars(ax, _parts(groups, rows, len(names), drawn), palette)
     else:
         parts = {name: part[0] for name, part in _parts(groups, rows, 1, drawn).items()}
         parts = dict(sorted(parts.items(), key=lambda item: -item[1]))
-        ax = axes.axes(ax, list(parts))
-        axes.prepare(ax, x=drawn.axis("cost"), rows=list(parts))
+        ax = axes.start(ax, x=drawn.axis("cost"), rows=list(parts))
         bars = zip(parts, np.diag(list(parts.values())), strict=True)
         marks.draw_bars(ax, dict(bars), palette)
-    heading.finish(ax, title, key=bool(keys) and bool(ax.containers))
+    axes.finish(ax, title, key=bool(keys) and bool(cost.any()), reverse=period is not None)
     return ax
-
-
-def _why_empty(cost: pd.Series[Any]) -> str:
-    if cost.empty:
-        return "no transactions"
-    return "prices unknown" if cost.isna().any() else "no fees"
 
 
 def _parts(

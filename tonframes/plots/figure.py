@@ -59,4 +59,4 @@ class ThemedFigure(Figure):
 
 def _described(figure: Figure) -> str:
     """Return the titles of a figure, for those who do not see it."""
-    return html.escape(", ".join(filter(None, (ax.get_title(loc="left") for ax in figure.axes))))
+    return html.escape(", ".join(filter(None, (ax.get_title() for ax in figure.axes))))

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from tonframes.analysis.activity import flows
-from tonframes.plots import amounts, axes, frames, heading, labels, layout
+from tonframes.plots import amounts, axes, labels
 from tonframes.plots.colors import MIDDLE, ink, luminance, ramp, sequence
 
 if TYPE_CHECKING:
@@ -22,9 +22,10 @@ if TYPE_CHECKING:
 _FEWEST = 2  # colours of a scale
 _WRITTEN = 8  # cells with a number, those with the highest values
 _TURNED = 0.6  # size of a turned name, as part of the width of its column
-_SURE = 0.68  # part of the width: a layout engine may leave less than expected
-_NAMES_BELOW = 40.0  # points that turned names need
+_SMALL = 0.85  # size of numbers, in sizes of the names of rows or in heights of a line
+_INSIDE = 1.3  # their size in a narrow cell, in widths of the cell for each character
 _BELOW = 16  # characters of a turned name
+_ROWS = 0.75  # part of the height: the turned names take the rest
 _READABLE = 5.0  # points: smaller numbers are not written
 
 
@@ -83,7 +84,7 @@ def plot_flows(
             "plot_flows shades cells from the colour of the lowest value to that of the highest: "
             f"colors= needs at least two colours, and has {len(chosen)}"
         )
-    pairs = frames.to_pandas(flows(messages, wide=True, **drawn.options))
+    pairs = labels.to_pandas(flows(messages, wide=True, **drawn.options))
     values = pairs[drawn.column("value")]
     if prices is None:  # Python integers: the sum over many pairs may be more than int64 holds
         values = pd.Series([int(value) for value in values], dtype=object)
@@ -92,27 +93,19 @@ def plot_flows(
     matrix = np.zeros((len(senders), len(receivers)))
     sums = values.groupby([rows, columns]).sum(skipna=False)
     matrix[tuple(np.array(sums.index.to_list(), int).reshape(-1, 2).T)] = drawn.values(sums)
-    ax = axes.axes(ax, senders)
     title = f"Value sent, in {drawn.name}" + " (?: price unknown)" * bool(np.isnan(matrix).any())
     if (matrix > 0).any():
-        axes.prepare(ax, x="to", y="from", rows=senders, below=_NAMES_BELOW)
+        ax = axes.start(ax, x="to", y="from", rows=senders, share=_ROWS)
         _draw_matrix(ax, matrix, chosen or ramp(ax))
-        size = min(axes.font(ax), _TURNED * axes.width(ax) / len(receivers))
+        size = min(axes.tick_font(ax), _TURNED * axes.size(ax)[0] / len(receivers))
         turned: dict[str, Any] = {"rotation": 45, "ha": "right", "rotation_mode": "anchor"}
         below = [labels.cut(name, _BELOW) for name in receivers]
         ax.set_xticks(range(len(below)), below, fontsize=size, **turned, **axes.PLAIN)
         ax.tick_params(length=0)
     else:
-        axes.prepare(ax)
-        axes.set_empty(ax, _why_empty(values))
-    heading.finish(ax, title)
+        ax = axes.empty(ax, amounts.why_none(values, "no messages", "no value"))
+    axes.finish(ax, title)
     return ax
-
-
-def _why_empty(values: pd.Series[Any]) -> str:
-    if values.empty:
-        return "no messages"
-    return "prices unknown" if values.isna().any() else "no value"
 
 
 def _side(
@@ -140,20 +133,18 @@ def _draw_matrix(ax: Axes, matrix: Floats, shades: Sequence[str]) -> None:
     ax.set_xlim(-0.5, matrix.shape[1] - 0.5)
     for spine in ax.spines.values():
         spine.set_visible(False)
+    middle: dict[str, Any] = {"ha": "center", "va": "center"}
     for row, column in np.argwhere(np.isnan(matrix)):
-        _write(ax, (column, row), "?", axes.small(ax), ink(ax))
-    cells = np.argwhere(matrix >= np.sort(values)[-_WRITTEN:][0])
-    texts = [labels.short(matrix[row, column]).replace(" ", "\n") for row, column in cells]
-    room = _SURE * axes.width(ax) / matrix.shape[1]
+        ax.text(column, row, "?", color=ink(ax), fontsize="small", **middle)
     fills = cmap(norm(shaded))
-    for (row, column), text in zip(cells, texts, strict=True):
-        widest = max(layout.width_of(line, 1) for line in text.split("\n"))
-        size = min(axes.small(ax), room / widest)
+    width, height = axes.size(ax)
+    cell, row_height = width / matrix.shape[1], _ROWS * height / matrix.shape[0]
+    for row, column in np.argwhere(matrix >= np.sort(values)[-_WRITTEN:][0]):
+        text = labels.short(matrix[row, column]).replace(" ", "\n")
+        lines = text.split("\n")
+        size = min(_INSIDE * cell / max(map(len, lines)), _SMALL * row_height / len(lines))
+        size = min(_SMALL * axes.tick_font(ax), size)
         if size >= _READABLE:
             dark = luminance(fills[row, column]) < MIDDLE
-            _write(ax, (column, row), text, size, "white" if dark else "black")
-
-
-def _write(ax: Axes, middle: tuple[int, int], text: str, size: float, color: str) -> None:
-    place: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": size}
-    ax.text(*middle, text, color=color, **place)
+            color = "white" if dark else "black"
+            ax.text(column, row, text, color=color, fontsize=size, **middle)

@@ -10,7 +10,7 @@ import pandas as pd
 from tonframes.analysis.gas import gas_summary
 from tonframes.analysis.grouping import keys_of
 from tonframes.network.prices import GAS_LIMIT
-from tonframes.plots import axes, frames, heading, labels, marks, times
+from tonframes.plots import axes, labels, times
 from tonframes.plots.colors import MAIN, ink, sequence
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _DRAWN = ("gas_median", "gas_p95", "gas_max")
 _NEAR = 0.1  # part of the limit that some call must use for the limit to be drawn
 _LIGHT = 0.4  # of an area behind lines
 _HEADROOM = 6  # times the highest bar, for the name of the limit
-_MEDIAN, _BOX, _MOST = "median", "to 95th percentile", "maximum"
+_MEDIAN, _BOX, _MOST = "median", "95th percentile", "maximum"
 
 
 def plot_gas(
@@ -79,33 +79,26 @@ def plot_gas(
     color = MAIN if colors is None else sequence(colors, "plot_gas")[0]
     # Grouped by the gas itself: few rows, and the counts are the whole histogram.
     groups = gas_summary(transactions, messages, by=keys or "compute_gas_used", wide=True)
-    groups = frames.to_pandas(groups)
+    groups = labels.to_pandas(groups)
     groups = groups[groups.gas_max > 0]
     groups = groups.sort_values("gas_fees", ascending=False, kind="stable")
-    period = times.period_of(keys, groups)
-    groups = times.over_time("plot_gas", groups, period, "calls")
+    period, groups = times.over_time("plot_gas", keys, groups, "calls")
     title = labels.title("Gas" if keys else "Gas of a call", keys)
     if groups.empty:
-        ax = axes.axes(ax)
-        axes.prepare(ax)
-        axes.set_empty(ax, "no calls")
+        ax = axes.empty(ax, "no calls")
     elif period:
-        ax = axes.axes(ax)
-        axes.prepare(ax, x="UTC", y="gas")
+        ax = axes.start(ax, x="UTC", y="gas")
         _draw_periods(ax, groups, period, color)
     elif keys:
         drawn = groups.head(top)
         names, _ = labels.label_groups(drawn, keys, top, "plot_gas", address_book)
-        chosen = f", top {len(drawn)} of {len(groups):,}" * (len(drawn) < len(groups))
-        ax = axes.axes(ax, names)
-        title += chosen
-        axes.prepare(ax, x="gas", rows=names)
+        ax = axes.start(ax, x="gas", rows=names)
+        title += f", top {len(drawn)} of {len(groups):,}" * (len(drawn) < len(groups))
         _draw_groups(ax, drawn, color)
     else:
-        ax = axes.axes(ax)
-        axes.prepare(ax, x="gas", y="calls")
+        ax = axes.start(ax, x="gas", y="calls")
         _draw_histogram(ax, groups, color)
-    heading.finish(ax, title, key=bool(ax.containers) and bool(keys))
+    axes.finish(ax, title, key=bool(keys) and not groups.empty)
     return ax
 
 
@@ -125,19 +118,16 @@ def _draw_histogram(ax: Axes, groups: pd.DataFrame, color: str) -> None:
     use = groups.limit_use_max.max()
     used = "" if pd.isna(use) else f",\nused up to {labels.short(use * 100)} %"
     ax.axvline(GAS_LIMIT, **_dashed(ax))
-    _name_limit(ax, f"limit {GAS_LIMIT:,}{used}")
-
-
-def _name_limit(ax: Axes, text: str) -> None:
-    """Label the line of the limit at its top, on the side with more room."""
+    # Label the line at its top, on the side with more room.
     low, high = np.log(ax.get_xlim())
     left = np.log(GAS_LIMIT) > (low + high) / 2
     look: dict[str, Any] = {
         "xytext": (-4 if left else 4, 0),
         "textcoords": "offset points",
-        "fontsize": axes.small(ax),
+        "fontsize": "small",
     }
     look |= {"ha": "right" if left else "left", "va": "top", "color": ink(ax)}
+    text = f"limit {GAS_LIMIT:,}{used}"
     ax.annotate(text, (GAS_LIMIT, 1), xycoords=("data", "axes fraction"), **look)
 
 
@@ -170,16 +160,13 @@ def _draw_periods(ax: Axes, groups: pd.DataFrame, period: str, color: str) -> No
     ax.stairs(p95, edges, baseline=median, label=_BOX, **look)
     ax.stairs(median, edges, baseline=None, color=dark, linewidth=2, label=_MEDIAN)
     ax.stairs(most, edges, baseline=None, color=dark, linewidth=1, label=_MOST)
-    ends = {_MEDIAN: median[-1], "95 %": p95[-1], _MOST: most[-1]}
     lowest, highest = max(1, np.nanmin(median)), np.nanmax(most)
     if _near(highest):
-        ax.axhline(GAS_LIMIT, **_dashed(ax))
-        ends["limit"] = GAS_LIMIT
+        ax.axhline(GAS_LIMIT, label="limit", **_dashed(ax))
         highest = max(highest, GAS_LIMIT)
     ax.set(yscale="log", xlim=(edges[0], edges[-1]), ylim=(lowest / 1.5, highest * 1.5))
     axes.format_powers(ax.yaxis)
     times.format_times(ax)
-    marks.name_ends(ax, ends, {**dict.fromkeys(ends, dark), "95 %": color})
 
 
 def _near(highest: float) -> bool:

@@ -1,4 +1,4 @@
-"""The text of a plot: columns with their units, groups, addresses, and numbers."""
+"""The text of a plot: columns, groups, addresses, and numbers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tonframes.analysis.operations import OPERATION
 from tonframes.inert import inert
 from tonframes.network.contracts import code_name
 from tonframes.network.opcodes import opcode_name
-from tonframes.plots.frames import to_pandas
+from tonframes.wire.dtypes import dtype_of
 from tonframes.wire.schema import ADDRESS_BOOK
 
 if TYPE_CHECKING:
@@ -40,25 +40,21 @@ _WHOLE = 1000  # from here on, three significant digits are a whole number
 _PERIODS = {"day": "%Y-%m-%d", "week": "%Y-%m-%d", "month": "%Y-%m"}
 
 
-def name(column: str) -> str:
-    """Return the name of a column as plots write it.
+def to_pandas(frame: object) -> pd.DataFrame:
+    """Read the result of a helper into memory. Integers stay integers."""
+    native: Any = frame
+    table = nw.from_native(native).lazy().collect("pyarrow").to_native()
+    rows: pd.DataFrame = table.to_pandas(types_mapper=dtype_of, ignore_metadata=True)
+    return rows
 
-    Examples
-    --------
-    >>> name("messages_in"), name("fwd_fees")
-    ('messages in', 'forwarding')
-    """
+
+def name(column: str) -> str:
+    """Return the name of a column as plots write it."""
     return _NAMES.get(column, column.replace("_", " "))
 
 
 def title(what: str, keys: Sequence[str]) -> str:
-    """Return the title of a plot that has groups.
-
-    Examples
-    --------
-    >>> title("Cost of transactions", ["account", "descr"])
-    'Cost of transactions by account and descr'
-    """
+    """Return the title of a plot that has groups."""
     return f"{what} by {' and '.join(map(name, keys))}" if keys else what
 
 
@@ -75,11 +71,11 @@ def label_groups(
     is left: it gets its own row, since a row for the others would take the same room. The hash or
     address of something that has a name is in a second line.
     """
-    shown = len(groups) if len(groups) <= top + 1 else top
-    texts = _group_labels(groups.head(shown), keys, plot, address_book)
-    if shown < len(groups):
-        texts.append(f"{len(groups) - shown:,} others")
-    return texts, np.minimum(np.arange(len(groups)), shown)
+    own = len(groups) if len(groups) <= top + 1 else top
+    texts = _group_labels(groups.head(own), keys, plot, address_book)
+    if own < len(groups):
+        texts.append(f"{len(groups) - own:,} others")
+    return texts, np.minimum(np.arange(len(groups)), own)
 
 
 def _group_labels(
@@ -113,24 +109,25 @@ def address_labels(
     addresses: Iterable[str], plot: str, address_book: object | None = None
 ) -> dict[str, str]:
     """Return a label for each address: its name in the address book, or the shortened address."""
-    shown = list(addresses)
+    texts = {address: shortened(address, _ADDRESS) for address in addresses}
     if address_book is None:
-        return {address: shortened(address, _ADDRESS) for address in shown}
+        return texts
     needs = ["address", "domain", "user_friendly", "fetched_at"]
     book = intake.take(address_book, plot, ADDRESS_BOOK, needs)
-    if not shown:
+    if not texts:
         return {}
-    entries = to_pandas(book.filter(nw.col("address").is_in(shown)).to_native())
-    named = names.with_names(pd.DataFrame({"address": pd.Series(shown, dtype="str")}), entries)
-    pairs = zip(shown, named.address_name, named.address_friendly, strict=True)
-    return {address: _address_label(address, *entry) for address, *entry in pairs}
-
-
-def _address_label(address: str, domain: object, friendly: object) -> str:
-    short = shortened(friendly if isinstance(friendly, str) else address, _ADDRESS)
-    if isinstance(domain, str) and domain.strip():
-        return f"{shortened(domain)}\n{short}"
-    return short
+    entries = to_pandas(book.filter(nw.col("address").is_in(list(texts))).to_native())
+    named = names.with_names(
+        pd.DataFrame({"address": pd.Series(list(texts), dtype="str")}), entries
+    )
+    for address, domain, friendly in zip(
+        texts, named.address_name, named.address_friendly, strict=True
+    ):
+        if isinstance(friendly, str):
+            texts[address] = shortened(friendly, _ADDRESS)
+        if isinstance(domain, str) and domain.strip():
+            texts[address] = f"{shortened(domain)}\n{texts[address]}"
+    return texts
 
 
 def _label(value: Any, key: str, known: Mapping[str, str]) -> str:
@@ -140,55 +137,28 @@ def _label(value: Any, key: str, known: Mapping[str, str]) -> str:
         return known[value]
     if key == "opcode":
         return _named(opcode_name(int(value)), f"0x{int(value):08x}")
-    if _is_hash(key):
-        found = code_name(value) if key in names.CODE_HASHES else None
-        return _named(found, shortened(str(value), _ADDRESS))
+    if "hash" in key or key == "trace_id":
+        contract = code_name(value) if key in names.CODE_HASHES else None
+        return _named(contract, shortened(str(value), _ADDRESS))
     if key == "block_shard":
-        return shard(int(value))
+        return f"{int(value) & (1 << 64) - 1:016x}"  # the tagged prefix, as explorers write it
     if isinstance(value, pd.Timestamp):
         return value.tz_convert("UTC").strftime(_PERIODS.get(key, "%Y-%m-%d %H:%M"))
     text = words(str(value)) if key in _WORDS else str(value)
     return shortened(text)
 
 
-def _named(found: str | None, code: str) -> str:
-    return code if found is None else f"{shortened(words(found))}\n{code}"
+def _named(name: str | None, code: str) -> str:
+    return code if name is None else f"{shortened(words(name))}\n{code}"
 
 
 def words(identifier: str) -> str:
-    """Return a name with spaces.
-
-    Examples
-    --------
-    >>> words("jetton_transfer")
-    'jetton transfer'
-    """
+    """Return a name with spaces."""
     return identifier.replace("_", " ")
 
 
-def _is_hash(key: str) -> bool:
-    return "hash" in key or key == "trace_id"
-
-
-def shard(prefix: int) -> str:
-    """Return the tagged prefix of a shard in hex, as explorers write it.
-
-    Examples
-    --------
-    >>> shard(-(2**63)), shard(2**61)
-    ('8000000000000000', '2000000000000000')
-    """
-    return f"{prefix & (1 << 64) - 1:016x}"
-
-
 def shortened(text: str, width: int = _WIDEST) -> str:
-    """Return `text` with special characters escaped, and without its middle if it is too long.
-
-    Examples
-    --------
-    >>> shortened("0:12ab" + "0" * 56 + "89ef", 11)
-    '0:12ab…89ef'
-    """
+    """Return a text with special characters escaped, and without its middle if it is too long."""
     return cut(inert(text), width)
 
 
@@ -196,6 +166,8 @@ def cut(plain: str, width: int) -> str:
     """Return a text without its middle if it is too long."""
     if len(plain) <= width:
         return plain
+    if plain.endswith("…"):  # it has lost its end already
+        return f"{plain[: width - 1].rstrip()}…"
     tail = (width - 1) * 2 // 5
     return f"{plain[: width - 1 - tail]}…{plain[-tail:]}"
 
@@ -222,14 +194,3 @@ def short(number: float) -> str:
     if 0 < abs(rounded) < _TINY:
         return f"{rounded:.3g}"
     return np.format_float_positional(rounded, trim="-")
-
-
-def count(number: float) -> str:
-    """Return a whole number with all its digits.
-
-    Examples
-    --------
-    >>> count(1234567)
-    '1,234,567'
-    """
-    return f"{number:,.0f}"

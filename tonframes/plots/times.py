@@ -37,47 +37,26 @@ _STARTS = ("", "%b", "%d %b", "%d %b", "%H:%M", "%H:%M")
 _OFFSETS = ("", "%Y", "%Y", "%Y", "%d %b %Y", "%d %b %Y")
 
 
-def period_of(keys: Sequence[str], groups: pd.DataFrame) -> str | None:
-    """Return the period if it is the only key and has at least two values. The x axis is time then.
+def over_time(
+    plot: str, keys: Sequence[str], groups: pd.DataFrame, counted: str = "transactions"
+) -> tuple[str | None, pd.DataFrame]:
+    """Return the period of an axis of time, and the groups that have a place on it.
 
-    One step alone would be a rectangle as large as the Axes: a single period is drawn as a bar.
+    The x axis is time if a period is the only key and has at least two values: one step alone would
+    be a rectangle as large as the Axes. `counted` is the column with the number of rows: those
+    without a place are counted in a warning.
     """
     if len(keys) != 1 or keys[0] not in PERIODS:
-        return None
-    starts = groups[keys[0]]
-    return keys[0] if len(starts[_drawable(starts)].unique()) > 1 else None
-
-
-def over_time(
-    plot: str, groups: pd.DataFrame, period: str | None, counted: str = "transactions"
-) -> pd.DataFrame:
-    """Return the groups that have a place on an axis of time, and warn how many rows have none.
-
-    Parameters
-    ----------
-    plot
-        Name of the function that the user called, for the warning.
-    groups
-        The groups of all rows.
-    period
-        The column with the start of each period. Without a period, all groups have their place.
-    counted
-        The column with the number of rows of each group, named after what it counts.
-    """
-    if period is None:
-        return groups
-    drawable = _drawable(groups[period])
+        return None, groups
+    drawable = groups[keys[0]].dt.year <= _LAST_YEAR  # false where it is null
+    if len(groups[keys[0]][drawable].unique()) <= 1:
+        return None, groups
     if left_out := int(groups[counted][~drawable].sum()):
         warn(
             f"{plot} leaves out {left_out:,} {counted}: their time is null, or outside the years "
             f"1 to {_LAST_YEAR}"
         )
-    return groups[drawable]
-
-
-def _drawable(starts: pd.Series[Any]) -> pd.Series[bool]:
-    drawable: pd.Series[bool] = starts.dt.year <= _LAST_YEAR  # false where it is null
-    return drawable
+    return keys[0], groups[drawable]
 
 
 def time_intervals(times: pd.Series[Any], period: str) -> tuple[Floats, NDArray[np.int64]]:
@@ -108,12 +87,6 @@ def means_of_days(heights: Floats, edges: Floats) -> tuple[Floats, Floats]:
     """Return the mean of each day in UTC over the intervals in it, and the edges of the days.
 
     The first and the last day may be parts of days.
-
-    Examples
-    --------
-    >>> means, days = means_of_days(np.array([6.0, 0.0, 2.0]), np.array([0.5, 0.75, 1.5, 2.0]))
-    >>> means.tolist(), days.tolist()
-    ([3.0, 1.0], [0.5, 1.0, 2.0])
     """
     days = np.unique(np.clip(np.arange(np.floor(edges[0]), edges[-1] + 1), edges[0], edges[-1]))
     areas = np.concatenate([[0.0], np.cumsum(heights * np.diff(edges))])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
@@ -9,20 +11,18 @@ import narwhals as nw
 from tonframes.analysis import engines, intake, operations
 from tonframes.analysis.money import with_price
 from tonframes.errors import shorten
-from tonframes.plots import amounts, axes, frames, heading, labels, marks
+from tonframes.plots import amounts, axes, labels, marks
 from tonframes.plots.colors import MAIN, choose, ink
-from tonframes.plots.tree import join_ends, rows_of
 from tonframes.wire.schema import MESSAGES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import pandas as pd
     from matplotlib.axes import Axes
 
     from tonframes.plots.amounts import Unit
     from tonframes.plots.colors import Colors
-    from tonframes.plots.tree import Row
 
 #: What `plot_trace` reads.
 TRACE = (
@@ -39,7 +39,7 @@ TRACE = (
 
 _WIDEST, _THINNEST, _ALL_WIDTHS = 10.0, 0.8, 150.0  # points
 _BESIDE = 8.0  # points between a point and its value
-_OUTSIDE = "outside"
+_ENDS = ("msg_hash", "source", "destination", "value", "operation")
 
 
 def plot_trace(
@@ -106,7 +106,7 @@ def plot_trace(
     needs = dict.fromkeys([*TRACE, *times, *operations.read_of(messages, "plot_trace")])
     every = intake.take(messages, "plot_trace", MESSAGES, needs)
     trace = engines.by_row(every.filter(nw.col("trace_id") == trace_id), operations.to_messages)
-    frame = frames.to_pandas(trace.to_native())
+    frame = labels.to_pandas(trace.to_native())
     if frame.empty:
         raise ValueError(f"plot_trace: no message is of the trace {shorten(trace_id)}")
     if drawn.prices is not None:
@@ -117,18 +117,17 @@ def plot_trace(
     rows = rows_of(join_ends(frame), top)
     accounts = {row.account for row in rows if row.account}
     known = labels.address_labels(accounts, "plot_trace", address_book)
-    found = list(dict.fromkeys(row.operation for row in rows if row.operation is not None))
-    palette = choose(colors, found, "plot_trace")
+    kinds = list(dict.fromkeys(row.operation for row in rows if row.operation is not None))
+    palette = choose(colors, kinds, "plot_trace")
     names = [_label(row, known) for row in rows]
-    ax = axes.axes(ax, names)
-    title = f"Trace {labels.shortened(trace_id, 11)}: value of its messages in {drawn.name}"
-    axes.prepare(ax, rows=names)
+    title = f"Trace {labels.shortened(trace_id, 11)}, in {drawn.name}"
+    ax = axes.start(ax, rows=names)
     for spine in ax.spines.values():
         spine.set_visible(False)
     ax.set_xticks([])
-    _draw_tree(ax, rows, dict.fromkeys(found, MAIN) if colors is None else palette)
+    _draw_tree(ax, rows, dict.fromkeys(kinds, MAIN) if colors is None else palette)
     _write_values(ax, rows, drawn)
-    heading.finish(ax, title)
+    axes.finish(ax, title)
     return ax
 
 
@@ -154,7 +153,7 @@ def _write_values(ax: Axes, rows: Sequence[Row], unit: Unit) -> None:
     values = {place: row.value for place, row in enumerate(rows) if row.value is not None}
     texts = [labels.short(value) for value in unit.values(values.values())]
     deepest = max(row.depth for row in rows)
-    ax.set_xlim(-0.2, deepest + 0.2 + marks.room(ax, texts, deepest + 0.4))
+    ax.set_xlim(-0.2, deepest + 0.2 + marks.room(ax, texts) * (deepest + 0.4))
     for place, text in zip(values, texts, strict=True):
         marks.write(ax, text, (rows[place].depth, place), gap=_BESIDE)
 
@@ -163,9 +162,114 @@ def _label(row: Row, known: Mapping[str, str]) -> str:
     if row.others:
         return f"{row.others:,} others"
     if row.account is None:
-        return _OUTSIDE
+        return "outside"
     account = known[row.account]
     if row.operation is None:
         return account
     operation = labels.shortened(labels.words(row.operation))
     return f"{operation}\n{labels.in_one_line(account)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A message, and the transactions that sent and received it; None if they are unknown."""
+
+    msg_hash: str
+    source: str | None
+    destination: str | None
+    value: float | None
+    operation: str
+    sent_by: str | None
+    received_by: str | None
+
+    @property
+    def cause(self) -> str | None:
+        """The transaction that sent it, or else its sender; None if it came from outside."""
+        return self.sent_by or self.source
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A row of the plot: the account that received a message, or the number of `others`.
+
+    `parent` is the row of the message that caused this one. A row without a message is an account
+    that sent messages.
+    """
+
+    account: str | None
+    value: float | None
+    depth: int = 0
+    parent: int | None = None
+    operation: str | None = None
+    others: int = 0
+
+
+def join_ends(frame: pd.DataFrame) -> list[Message]:
+    """Return each message once, with the transactions at both of its ends."""
+    ends: dict[Any, str] = frame.set_index(["msg_hash", "direction"])["tx_hash"].to_dict()
+    once = frame.drop_duplicates("msg_hash").astype(object)
+    columns: list[Any] = [once[name].where(once[name].notna(), None) for name in _ENDS]
+    return [
+        Message(
+            *(name, source, destination, value, operation),
+            sent_by=ends.get((name, "out")),
+            received_by=ends.get((name, "in")),
+        )
+        for name, source, destination, value, operation in zip(*columns, strict=True)
+    ]
+
+
+def rows_of(messages: Iterable[Message], top: int) -> list[Row]:
+    """Return the rows of a tree: each message below the one that caused it.
+
+    Drawn are the `top` messages with the highest values, with all that caused them. The other
+    messages of a transaction share a row, and what they caused is not drawn.
+    """
+    messages = sorted(messages, key=lambda message: -(message.value or 0))
+    drawn = _with_causes(messages, top)
+    below = defaultdict[str | None, list[Message]](list)
+    for message in messages:
+        below[message.cause].append(message)
+    known = {message.received_by for message in messages}
+    senders = {m.cause: m.source for m in messages if m.cause and m.cause not in known}
+    # The rows to come, the next one last, each with the transaction or sender that it stands for.
+    stack: list[tuple[Row, str | None]]
+    stack = [(Row(account, None), cause) for cause, account in reversed(senders.items())]
+    stack += _children(below.pop(None, []), drawn, 0, None)
+    rows: list[Row] = []
+    while stack:
+        row, cause = stack.pop()
+        rows.append(row)
+        stack += _children(below.pop(cause, []), drawn, row.depth + 1, len(rows) - 1)
+    return rows
+
+
+def _with_causes(messages: list[Message], top: int) -> set[Message]:
+    """Return the first `top` messages, and all messages that caused them."""
+    received = {message.received_by: message for message in messages if message.received_by}
+    drawn: set[Message] = set()
+    for message in messages[:top]:
+        link: Message | None = message
+        while link and link not in drawn:
+            drawn.add(link)
+            link = received.get(link.sent_by or "")
+    return drawn
+
+
+def _children(
+    messages: list[Message], drawn: set[Message], depth: int, parent: int | None
+) -> list[tuple[Row, str | None]]:
+    """Return the rows of the messages that one transaction sent, the last row first."""
+    others = [message for message in messages if message not in drawn]
+    if len(others) == 1:  # a row for the others would take the same room
+        others = []
+    single = [message for message in messages if message not in others]
+    rows: list[tuple[Row, str | None]]
+    rows = [
+        (Row(m.destination, m.value, depth, parent, m.operation), m.received_by or "")
+        for m in reversed(single)
+    ]
+    if not others:
+        return rows
+    total = sum(message.value or 0 for message in others)
+    return [(Row(None, total, depth, parent, others=len(others)), ""), *rows]

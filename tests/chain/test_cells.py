@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from tonframes.bodies.cells import MAX_BITS, Builder, Cell, usage
+from chain.cells import MAX_BITS, Builder, Cell, usage
 
 pytoniq = pytest.importorskip("pytoniq_core")
 

@@ -1,8 +1,7 @@
 """Write ordinary cells and bags of cells (BOC).
 
-The synthetic chain fills message bodies, code and data with real bags of cells, and it must work
-in the base install; so the few lines that are needed for writing are here. Reading has to handle
-exotic cells and untrusted input, and uses pytoniq-core (extra `boc`).
+The chain fills message bodies, code and data with real bags of cells. It must work in the base
+install, so this does not use pytoniq-core (extra `boc`).
 
 Format: the TVM white paper, chapter 3 (representation hash), and `boc.tlb` of the TON monorepo
 (`serialized_boc#b5ee9c72`). The service sends bags with one root and a CRC-32C; in base64 they
