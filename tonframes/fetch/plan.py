@@ -246,11 +246,10 @@ def times_of(requests: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), 3600)
-    minutes, rest = divmod(rest, 60)
-    parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
-    told = [f"{number} {unit}" for number, unit in parts if number]
-    return " ".join(told[:2])
+    minutes, last_seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    numbers = ((hours, "h"), (minutes, "min"), (last_seconds, "s"))
+    return " ".join([f"{number} {unit}" for number, unit in numbers if number][:2])
 
 
 # ── how much there is ────────────────────────────────────────────────────────────────────────────

@@ -30,6 +30,7 @@ from tonframes.fetch.proof import (
     unfollowed,
     unlinked,
 )
+from tonframes.fetch.rows import addresses_in
 from tonframes.seqnos import SPAN, spell, subtract
 from tonframes.store import within
 from tonframes.wire import pages
@@ -145,7 +146,7 @@ class Unproven:
     def add(self, fetched: BlockPages) -> None:
         self._append(fetched)
         self._stretch = None
-        self._stop = fetched.seqno + 1  # last: an interruption may come at any line
+        self._stop = fetched.seqno + 1  # an interruption before leaves it out
         self.transactions += fetched.transactions
         if sum(one.transactions for one in self._undecoded) >= BATCH:
             self._decode()
@@ -208,7 +209,7 @@ class Unproven:
         if proof != "links" and counted != len(rows["transactions"]):
             return None  # an interruption came while rows were replaced
         book = rows["address_book"]
-        rows["address_book"] = book.filter(pc.is_in(book["address"], value_set=_named(rows)))
+        rows["address_book"] = book.filter(pc.is_in(book["address"], value_set=addresses_in(rows)))
         return Proven(run, rows, proof)
 
     def drop(self, proven: Proven) -> None:
@@ -415,10 +416,3 @@ def _rows_of(tables: Tables, seqnos: tuple[range, ...]) -> Tables:
         name: table if name == "address_book" else within(table, seqnos)
         for name, table in tables.items()
     }
-
-
-def _named(tables: Tables) -> pa.Array:
-    """Return the addresses that occur in transactions and messages."""
-    places = {"transactions": ["account"], "messages": ["source", "destination"]}
-    columns = [tables[name][column] for name, chosen in places.items() for column in chosen]
-    return pa.chunked_array([c for column in columns for c in column.chunks], pa.string()).unique()

@@ -191,13 +191,15 @@ def _entries(tables: Tables, seqnos: range, asked: range) -> pa.Table:
     if seqnos.start >= asked.start and seqnos.stop <= asked.stop:
         return book
     kept = {name: within(tables[name], [asked]) for name in ("transactions", "messages")}
-    columns = [
-        kept["transactions"]["account"],
-        kept["messages"]["source"],
-        kept["messages"]["destination"],
-    ]
-    named = pa.chunked_array([chunk for column in columns for chunk in column.chunks], pa.string())
-    return book.filter(pc.is_in(book["address"], value_set=named.unique()))
+    return book.filter(pc.is_in(book["address"], value_set=addresses_in(kept)))
+
+
+def addresses_in(tables: Tables) -> pa.Array:
+    """Return the addresses that occur in transactions and messages."""
+    transactions, messages = tables["transactions"], tables["messages"]
+    columns = (transactions["account"], messages["source"], messages["destination"])
+    chunks = [chunk for column in columns for chunk in column.chunks]
+    return pa.chunked_array(chunks, pa.string()).unique()
 
 
 # ── what to read ─────────────────────────────────────────────────────────────────────────────────

@@ -351,9 +351,10 @@ class Batch:
                 page = read_account_page(
                     self._client, waiting, unit, range(start, ENDS[unit]), most=most
                 )
-                rows = enumerate(page.transactions["account"].to_pylist())
-                first = {account: i for i, account in reversed(list(rows))}
-                self._take(page, sorted(first.values()))
+                first: dict[str, int] = {}
+                for i, account in enumerate(page.transactions["account"].to_pylist()):
+                    first.setdefault(account, i)
+                self._take(page, list(first.values()))
                 if not page.full:
                     break
                 waiting = [account for account in waiting if account not in first]

@@ -189,7 +189,7 @@ def fetch_transactions(
         except TonframesError as error:
             error.partial = result(f"part of the period {period}", "spans")
             raise
-        unknown, until = fetched.unknown, fetched.until
+        unknown, until = tuple(fetched.unknown), fetched.until
         warn_of_unknown(unknown, wanted, f"{service} knows no transactions")
         if until is None:
             return result(str(period), "account", unknown)
