@@ -39,7 +39,7 @@ import requests
 from chain import Chain
 
 import tonframes as tf
-from tonframes.fetch.ends import lacks_windows
+from tonframes.fetch.network import lacks_windows
 from tonframes.seqnos import ranges
 from tonframes.store import Store
 from tonframes.wire import pages, schema

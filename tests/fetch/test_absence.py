@@ -15,7 +15,7 @@ from slow import SEEDS, slow, slow_after
 import tonframes as tf
 from tonframes.fetch import block
 from tonframes.fetch import follow as blocks_follow
-from tonframes.fetch.histories import follow
+from tonframes.fetch.histories import transactions as follow
 from tonframes.store import Period, Store, transactions_in
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order

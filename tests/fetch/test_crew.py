@@ -11,8 +11,8 @@ from interrupts import interrupt
 
 import tonframes as tf
 from tonframes.errors import TonframesError
-from tonframes.fetch.crew import Crew
-from tonframes.fetch.ends import lacks_windows
+from tonframes.fetch.network import lacks_windows
+from tonframes.fetch.workers import Crew
 
 
 @pytest.fixture

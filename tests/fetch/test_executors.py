@@ -28,10 +28,10 @@ from workers import children, killing, pool, pressing, slowed, until
 import tonframes as tf
 from tonframes.client import Client, ClientSettings
 from tonframes.client.rate import Recent
-from tonframes.fetch import blocks, processes, spans, spread
-from tonframes.fetch.processes import processes_pay
+from tonframes.fetch import blocks, missing, spread, workers
+from tonframes.fetch.missing import BlockTask
 from tonframes.fetch.proof import Shard
-from tonframes.fetch.spans import Spans
+from tonframes.fetch.workers import processes_pay
 from tonframes.store import Store
 
 FIRST = 90_000_130
@@ -321,7 +321,7 @@ def test_a_full_disk_is_told_by_its_worker(service, tmp_path):
 
 def test_a_worker_that_does_not_see_the_store(service, tmp_path):
     with Client(service.url) as client:
-        fetched = Spans(SEQNOS[:10], tmp_path / "elsewhere", "-217")(client)
+        fetched = BlockTask(SEQNOS[:10], tmp_path / "elsewhere", "-217")(client)
     assert isinstance(fetched.error, tf.StoreError)
     assert "does not see the store" in str(fetched.error)
     assert not (tmp_path / "elsewhere").exists()
@@ -338,7 +338,7 @@ def test_tasks_that_contradict_each_other_are_not_kept(service, tmp_path):
     store, border = Store(tmp_path), 90_000_300
     tips = [{Shard(-1, 2**63): 7}, {Shard(-1, 2**63): 8}]
     with Client(service.url) as client, pytest.warns(tf.TonframesWarning, match="contradicts"):
-        [error] = spans._contradictions(client, store, {border: tips}, [SEQNOS])
+        [error] = missing._contradictions(client, store, {border: tips}, [SEQNOS])
     assert error.missing == (range(border - 100, border + 100),)
     assert store.held() == (range(SEQNOS.start, border - 100), range(border + 100, SEQNOS.stop))
 
@@ -475,18 +475,18 @@ def test_workers_send_the_key(service, tmp_path):
 
 
 def test_processes_are_for_large_fetches_without_a_limit(monkeypatch):
-    monkeypatch.setattr(processes, "cores", lambda: 4)
+    monkeypatch.setattr(workers, "cores", lambda: 4)
     with Client("http://127.0.0.1:1") as client:
         assert processes_pay(client)
-        monkeypatch.setattr(processes, "cores", lambda: 1)
+        monkeypatch.setattr(workers, "cores", lambda: 1)
         assert not processes_pay(client)
-    monkeypatch.setattr(processes, "cores", lambda: 4)
+    monkeypatch.setattr(workers, "cores", lambda: 4)
     with Client("https://example.org", requests_per_second=1000) as client:
         assert not processes_pay(client)
 
 
 def test_a_worker_of_something_else_starts_none(monkeypatch):
-    monkeypatch.setattr(processes, "cores", lambda: 4)
+    monkeypatch.setattr(workers, "cores", lambda: 4)
     monkeypatch.setattr("multiprocessing.parent_process", object)
     with Client("http://127.0.0.1:1") as client:
         assert not processes_pay(client)
@@ -509,7 +509,7 @@ def test_a_daemon_fetches_alone(service, tmp_path):
 
 def test_large_fetches_use_processes_by_default(service, tmp_path, monkeypatch, expected):
     monkeypatch.setattr(blocks, "LARGE", 100)
-    monkeypatch.setattr(processes, "cores", lambda: 2)
+    monkeypatch.setattr(workers, "cores", lambda: 2)
     fetch(service.url, tmp_path, None)
     assert rows(tmp_path) == rows(expected)
     assert len({seen.peer for seen in service.seen}) > 4
@@ -543,7 +543,7 @@ def script(service, path: Path) -> subprocess.Popen:
 MASKS = """
 import re
 from pathlib import Path
-from tonframes.fetch.processes import Processes
+from tonframes.fetch.workers import Processes
 processes = Processes(2)
 processes.start()
 for worker in list(processes.executor._processes):

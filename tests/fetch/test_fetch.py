@@ -21,9 +21,8 @@ from tonframes.addresses import to_friendly
 from tonframes.fetch import block as block_pages
 from tonframes.fetch import default_store
 from tonframes.fetch.accounts import ATTEMPTS
-from tonframes.fetch.ends import lacks_windows
 from tonframes.fetch.missing import fetch_missing
-from tonframes.fetch.network import Network
+from tonframes.fetch.network import Network, lacks_windows
 from tonframes.service.scanned import scanned
 from tonframes.store import Store
 from tonframes.wire import pages, schema
@@ -487,8 +486,8 @@ def test_blocks_before_the_end_of_the_chain_are_kept(client, tmp_path):
 
 
 def test_a_part_is_committed_when_it_is_old(client, monkeypatch):
-    monkeypatch.setattr("tonframes.fetch.reading.FEWEST", 1)
-    monkeypatch.setattr("tonframes.fetch.reading.OLDEST", 0.0)
+    monkeypatch.setattr("tonframes.fetch.missing.FEWEST", 1)
+    monkeypatch.setattr("tonframes.fetch.missing.OLDEST", 0.0)
     lacks_windows(client)
     network = Network(client, None)
     parts = fetch_missing(client, None, (SEQNOS[:3],), network, progress=False)

@@ -16,10 +16,9 @@ from slow import SEEDS, slow, slow_after
 
 import tonframes as tf
 from tonframes.cli import main
-from tonframes.fetch import reading
-from tonframes.fetch.ends import lacks_windows
+from tonframes.fetch import missing, progress
 from tonframes.fetch.missing import fetch_missing
-from tonframes.fetch.network import Network
+from tonframes.fetch.network import Network, lacks_windows
 from tonframes.seqnos import SPAN
 from tonframes.store import Store
 
@@ -58,13 +57,13 @@ def fetch(url, store, seqnos, log, *, windows, rate):
     """Fetch in a process of its own, and log how many masterchain blocks have come, and when."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     log = os.open(log, os.O_WRONLY | os.O_APPEND)
-    add = reading.Counted.add
+    add = progress.Counted.add
 
     def logged(self, blocks, transactions):
         os.write(log, f"{time.monotonic()} {blocks}\n".encode())
         add(self, blocks, transactions)
 
-    reading.Counted.add = logged
+    progress.Counted.add = logged
     with tf.Client(url, requests_per_second=rate) as client:
         if not windows:
             lacks_windows(client)
@@ -155,7 +154,7 @@ def test_ctrl_c_keeps_what_has_come_without_another_request(
         finally:
             service.alarms = {}
         # Those that were under way may still have been answered.
-        assert service.answered <= asked[0] + client.in_flight + reading.WORKERS
+        assert service.answered <= asked[0] + client.in_flight + missing.WORKERS
     held = sum(map(len, Store(tmp_path).held()))
     assert f"{held} of 90 masterchain blocks are kept; missing: " in note
     assert "To continue, call fetch_blocks again with store=" in note
@@ -215,7 +214,7 @@ def test_a_caller_that_takes_no_more_commits_each_masterchain_block_once(
         write(self, tables, seqnos, proof=proof)
 
     monkeypatch.setattr(Store, "write_blocks", counted)
-    monkeypatch.setattr(reading, "OFTEN", 0.0)
+    monkeypatch.setattr(missing, "OFTEN", 0.0)
     store = Store(tmp_path)
     with tf.Client(service.url) as client:
         if not windows:
@@ -232,8 +231,8 @@ def test_a_caller_that_takes_no_more_commits_each_masterchain_block_once(
 def test_small_commits_become_one_file_between_multiples_of_100(
     service, chain, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(reading, "OFTEN", 0.0)
-    monkeypatch.setattr(reading, "FEWEST", 1)
+    monkeypatch.setattr(missing, "OFTEN", 0.0)
+    monkeypatch.setattr(missing, "FEWEST", 1)
     commits = []
     write = Store.write_blocks
     monkeypatch.setattr(
@@ -256,8 +255,8 @@ def test_small_commits_become_one_file_between_multiples_of_100(
 def test_after_ctrl_c_no_files_are_merged_and_the_next_call_does_it(
     service, chain, tmp_path, monkeypatch
 ):
-    monkeypatch.setattr(reading, "OFTEN", 0.0)
-    monkeypatch.setattr(reading, "FEWEST", 1)
+    monkeypatch.setattr(missing, "OFTEN", 0.0)
+    monkeypatch.setattr(missing, "FEWEST", 1)
     store, write, written = Store(tmp_path), Store.write_blocks, []
 
     def interrupted_after_three(self, *arguments, **options):

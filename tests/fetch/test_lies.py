@@ -397,8 +397,8 @@ def test_a_transaction_that_is_dropped_everywhere_is_missed(service, client, cha
 
 
 def test_links_are_checked_across_commits(service, client, chain, tmp_path, monkeypatch):
-    monkeypatch.setattr("tonframes.fetch.reading.OFTEN", 0.0)
-    monkeypatch.setattr("tonframes.fetch.reading.FEWEST", 1)
+    monkeypatch.setattr("tonframes.fetch.missing.OFTEN", 0.0)
+    monkeypatch.setattr("tonframes.fetch.missing.FEWEST", 1)
     fault, gap = dropped(chain)
     service.inject(fault)
     with pytest.raises(tf.IncompleteError, match="do not follow one another") as caught:

@@ -12,7 +12,7 @@ from slow import slow, slow_after
 from window_service import Chain, Troubles, WindowService, displaced
 
 import tonframes as tf
-from tonframes.fetch.ends import lacks_windows
+from tonframes.fetch.network import lacks_windows
 from tonframes.store import Store
 
 FIRST = 90_000_000

@@ -16,8 +16,8 @@ from window_service import Chain, Troubles, WindowService, apart, displaced
 
 import tonframes as tf
 from tonframes.client import Client
-from tonframes.fetch import block, row_pages
-from tonframes.fetch.ends import lacks_windows
+from tonframes.fetch import block, rows
+from tonframes.fetch.network import lacks_windows
 from tonframes.store import Store
 
 FIRST = 90_000_150
@@ -287,14 +287,14 @@ def test_the_bar_counts_the_time_of_the_clock(capsys):
 
 
 def test_one_thread_decodes_what_many_read(monkeypatch):
-    threads, decode = set(), row_pages.pages.blocks_tables
+    threads, decode = set(), rows.pages.blocks_tables
 
     def noted(read):
         threads.add(threading.current_thread())
         return decode(read)
 
-    monkeypatch.setattr(row_pages.pages, "blocks_tables", noted)
-    monkeypatch.setattr(row_pages, "MANY", 1)
+    monkeypatch.setattr(rows.pages, "blocks_tables", noted)
+    monkeypatch.setattr(rows, "MANY", 1)
     with WindowService(chain(), Troubles(max_limit=50)) as service:
         fetch(service)
     assert len(threads - {threading.main_thread()}) == 1

@@ -51,7 +51,7 @@ def _add_blocks(what: argparse._SubParsersAction[argparse.ArgumentParser]) -> No
 
 
 def _fetch_blocks(options: argparse.Namespace) -> None:
-    from tonframes.fetch.time import resolve_seqnos
+    from tonframes.fetch.resolve import resolve_seqnos
 
     store = _store(options)
     with _client(options) as client:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 from tonframes.addresses import to_raw, warn_of_test_only, warn_of_unknown
 from tonframes.errors import DecodeError, MissingError, TonframesError, shorten, warn
 from tonframes.fetch.block import wait_before
-from tonframes.fetch.network import Network
-from tonframes.fetch.progress import progress as progress_bar
+from tonframes.fetch.network import Network, observed
+from tonframes.fetch.progress import progress_bar
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -24,7 +24,6 @@ from tonframes.fetch.resolve import (
     resolve_client,
     resolve_store,
 )
-from tonframes.fetch.shown import shown
 from tonframes.frames import Accounts
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import fit, latest, stamped, with_columns
@@ -121,49 +120,54 @@ def fetch_accounts(
         if missing and network is not None:
             network.confirm()
         empty = {name: schema.TABLES[name].schema.empty_table() for name in Accounts.names}
-        parts = [empty | {"accounts": known}]
+        batches = [empty | {"accounts": known}]
         if target is not None and held:
             books = {n: target.snapshot(n, addresses=wanted) for n in ("address_book", "metadata")}
-            parts = [books | {"accounts": known}]
+            batches = [books | {"accounts": known}]
         try:
             for states in _fetch_states(
                 online, missing, target, include_boc=include_boc, show=progress
             ):
                 if target is not None:
                     target.write_accounts(states)
-                parts.append(states)
+                batches.append(states)
         except TonframesError as error:
-            fetched = _joined(parts)["accounts"]["address"].to_pylist()
-            error.partial = Accounts(_in_order(_joined(parts), fetched), source=service)
+            tables = _joined(batches)
+            fetched = tables["accounts"]["address"].to_pylist()
+            error.partial = Accounts(tables, source=service)
             error.missing = tuple(address for address in wanted if address not in set(fetched))
             error.add_note(
                 f"{len(fetched)} of {len(wanted)} accounts were fetched: see `error.partial`, and "
                 "`error.missing` for the others"
             )
             raise
-    tables = _in_order(_joined(parts), wanted)
+    tables = _joined(batches)
+    position = {address: i for i, address in enumerate(tables["accounts"]["address"].to_pylist())}
+    order = pa.array([position[address] for address in wanted], pa.int64())
+    tables |= {"accounts": tables["accounts"].take(order)}
     absent = tables["accounts"].filter(pc.invert(tables["accounts"]["found"]))
     place = service if online is not None or target is None else target.path
     warn_of_unknown(absent["address"].to_pylist(), wanted, f"{place} knows no state")
     return Accounts(tables, source=service)
 
 
-class _Before:
-    """The accounts that an earlier answer or the store knows; the store is read once, if at all."""
+def _known_before(
+    client: Client, store: AnyStore | None, addresses: Sequence[str]
+) -> Callable[[Iterable[str]], set[str]]:
+    """Return a function that finds the accounts that an earlier answer or the store knows."""
 
-    def __init__(self, client: Client, store: AnyStore | None, addresses: Sequence[str]) -> None:
-        self._client, self._store, self._addresses = client, store, addresses
-
-    def known(self, addresses: Iterable[str]) -> set[str]:
-        """Return those of some accounts that were known."""
-        return shown(self._client).accounts(addresses) | self._held.intersection(addresses)
-
-    @cached_property
-    def _held(self) -> set[str]:
-        if self._store is None:
+    @cache
+    def held() -> set[str]:
+        if store is None:
             return set()
-        held = self._store.snapshot("accounts", addresses=self._addresses)
-        return set(held.filter(pc.fill_null(held["found"], False))["address"].to_pylist())
+        rows = store.snapshot("accounts", addresses=addresses)
+        return set(rows.filter(pc.fill_null(rows["found"], False))["address"].to_pylist())
+
+    def known(some: Iterable[str]) -> set[str]:
+        some = set(some)
+        return observed(client).accounts(some) | (held() & some)
+
+    return known
 
 
 def _fetch_states(
@@ -177,7 +181,7 @@ def _fetch_states(
     """Fetch states in batches; yield tables of several batches."""
     if client is None or not addresses:
         return
-    before = _Before(client, store, addresses)
+    known_before = _known_before(client, store, addresses)
     batches = client.account_states_in_batches(addresses, _page, include_boc=include_boc)
     asked: list[str] = []
     fetched: list[Page] = []
@@ -189,7 +193,7 @@ def _fetch_states(
                 if _unasked(page, batch) is not None:
                     # The answer is about other accounts: repeat the request until it is not.
                     page = client.account_states(batch, _page_about(batch), include_boc=include_boc)
-                fetched += _with_missing(client, page, batch, before, include_boc=include_boc)
+                fetched += _with_missing(client, page, batch, known_before, include_boc=include_boc)
                 asked += batch
                 bar.advance(len(batch))
                 if len(asked) >= BATCH or time.monotonic() - began >= OLDEST:
@@ -207,7 +211,7 @@ def _with_missing(
     client: Client,
     page: Page,
     batch: Sequence[str],
-    before: _Before,
+    known_before: Callable[[Iterable[str]], set[str]],
     *,
     include_boc: bool,
 ) -> list[Page]:
@@ -217,34 +221,33 @@ def _with_missing(
     believed: until an answer about the missing ones has none of them, or, if it was known before,
     several times.
     """
-    answers, found = [page], _accounts_of(page)
-    came = found
+    answers, known = [page], _accounts_of(page)
+    new = known
     for attempt in range(ATTEMPTS):
-        missing = [address for address in batch if address not in found]
-        if attempt and missing and not came:
-            known = before.known(missing)
-            missing = [address for address in missing if address in known]
+        missing = [address for address in batch if address not in known]
+        if attempt and missing and not new:
+            of_before = known_before(missing)
+            missing = [address for address in missing if address in of_before]
         if not missing:
             break
         wait_before(client, attempt)
         answer = client.account_states(missing, _page_about(missing), include_boc=include_boc)
         answers.append(answer)
-        came = _accounts_of(answer)
-        found |= came
+        new = _accounts_of(answer)
+        known |= new
     else:
-        gone = before.known(address for address in batch if address not in found)
+        gone = known_before(address for address in batch if address not in known)
         if gone:
             warn(
                 f"{client.base_url} no longer knows {len(gone)} accounts that it knew before, such "
                 f"as {min(gone)}: {ATTEMPTS + 1} answers lack them"
             )
-            shown(client).forget_accounts(gone)
-    shown(client).note_accounts(found)
+            observed(client).forget_accounts(gone)
+    observed(client).note_accounts(known)
     return answers
 
 
 def _accounts_of(page: Page) -> set[str]:
-    """Return the accounts of an answer, as raw addresses."""
     return {to_raw(row.address) for row in page.answer.accounts or ()}
 
 
@@ -282,9 +285,9 @@ def _page_about(addresses: Sequence[str]) -> Callable[[bytes], Page]:
     def parse(answer: bytes) -> Page:
         page = _page(answer)
         if (position := _unasked(page, addresses)) is not None:
-            found = shorten(page.answer.accounts[position].address)
             path = f"$.accounts[{position}].address"
-            raise DecodeError(path, "one of the accounts asked for", found)
+            other = shorten(page.answer.accounts[position].address)
+            raise DecodeError(path, "one of the accounts asked for", other)
         return page
 
     return parse
@@ -307,13 +310,13 @@ def _tables(fetched: Sequence[Page], asked: Sequence[str], *, include_boc: bool)
         address=to_raw(tables["accounts"]["address"].combine_chunks()),
         with_boc=include_boc,
     )
-    found = set(accounts["address"].to_pylist())
-    if len(found) < len(accounts):
+    known = set(accounts["address"].to_pylist())
+    if len(known) < len(accounts):
         warn(
-            f"{len(accounts) - len(found)} of {len(accounts)} accounts came twice, in two "
+            f"{len(accounts) - len(known)} of {len(accounts)} accounts came twice, in two "
             "spellings with the same content; kept once"
         )
-    unknown = [address for address in asked if address not in found]
+    unknown = [address for address in asked if address not in known]
     absent = fit(
         schema.ACCOUNTS,
         {"address": pa.array(unknown, pa.string()), "found": False, "with_boc": include_boc},
@@ -323,16 +326,11 @@ def _tables(fetched: Sequence[Page], asked: Sequence[str], *, include_boc: bool)
     return stamped(tables, datetime.now(UTC))
 
 
-def _joined(parts: Sequence[Tables]) -> Tables:
+def _joined(batches: Sequence[Tables]) -> Tables:
     return {
-        name: latest(pa.concat_tables([part[name] for part in parts])) for name in Accounts.names
+        name: latest(pa.concat_tables([batch[name] for batch in batches]))
+        for name in Accounts.names
     }
-
-
-def _in_order(tables: Tables, addresses: Sequence[str]) -> Tables:
-    position = {address: i for i, address in enumerate(tables["accounts"]["address"].to_pylist())}
-    order = pa.array([position[address] for address in addresses], pa.int64())
-    return tables | {"accounts": tables["accounts"].take(order)}
 
 
 def _age(max_age: str | timedelta) -> timedelta:
@@ -348,7 +346,6 @@ def _age(max_age: str | timedelta) -> timedelta:
 
 
 def _listed(addresses: Iterable[str]) -> list[str]:
-    """Return addresses that a user passes as a list."""
     if isinstance(addresses, str | bytes):
         raise TypeError("addresses is a list of addresses: put a single address into a list")
     listed = list(addresses)

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from functools import partial
 from http import HTTPStatus
 from itertools import count
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tonframes.client import MOST_ROWS, TooManyRowsError
 from tonframes.errors import DecodeError, IncompleteError, RequestError, TonframesError
-from tonframes.fetch.network import last_shown, masterchain_info
+from tonframes.fetch.network import last_shown, masterchain_info, observed, or_absent
 from tonframes.fetch.proof import (
     BrokenError,
     Key,
@@ -26,8 +27,7 @@ from tonframes.fetch.proof import (
     tips,
     uncounted,
 )
-from tonframes.fetch.row_pages import by_block
-from tonframes.fetch.shown import shown
+from tonframes.fetch.rows import by_block
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
@@ -50,17 +50,7 @@ FIRST_WAIT, LONGEST_WAIT = 0.1, 5.0
 
 @dataclass(frozen=True, slots=True)
 class BlockPages:
-    """All pages of one masterchain block.
-
-    Attributes
-    ----------
-    seqno
-        Seqno of the masterchain block.
-    pages
-        The pages as decoded.
-    links
-        The blocks that it commits; None if the service shows no blocks.
-    """
+    """All pages of one masterchain block; its links are None if the service shows no blocks."""
 
     seqno: int
     pages: Sequence[Page]
@@ -68,7 +58,6 @@ class BlockPages:
 
     @property
     def transactions(self) -> int:
-        """Number of transactions on the pages."""
         return sum(len(page.answer.transactions or ()) for page in self.pages)
 
 
@@ -77,15 +66,7 @@ class _InconsistentError(Exception):
 
 
 def fetch_block(client: Client, seqno: int) -> BlockPages:
-    """Fetch all pages of one masterchain block; repeat while they are not consistent.
-
-    Raises
-    ------
-    IncompleteError
-        No attempt returned consistent pages, or the service has later blocks but not this one.
-    RequestError
-        The service does not have the block yet, or does not answer.
-    """
+    """Fetch all pages of one masterchain block; repeat while they are not consistent."""
     fault = ""
     waited = 0.0
     for attempt in range(ATTEMPTS):
@@ -96,7 +77,7 @@ def fetch_block(client: Client, seqno: int) -> BlockPages:
         else:
             fault = _fault(fetched)
             if not fault:
-                shown(client).note_last(seqno)
+                observed(client).note_last(seqno)
                 return fetched
         waited += wait_before(client, attempt)
         if waited > client.deadline:
@@ -104,19 +85,12 @@ def fetch_block(client: Client, seqno: int) -> BlockPages:
     raise _incomplete(client, seqno, fault)
 
 
-def wait_until_there(client: Client, seqno: int, ask: Callable[[], T]) -> T:
+def wait_until_indexed(client: Client, seqno: int, ask: Callable[[], T]) -> T:
     """Return an answer about a masterchain block; wait while the service has it only elsewhere.
 
     Services index several masterchain blocks at the same time, replicas may lag, and deployed
     services also answer 404 if a database query is interrupted. So a 404 for a seqno that the
     service has shown, in its info or as part of a later block, is waited out.
-
-    Raises
-    ------
-    IncompleteError
-        The service has shown the block or a later one, and answered 404 until the deadline.
-    RequestError
-        The service has not shown the block yet, or no longer has it; or it does not answer.
     """
     waited = 0.0
     for attempt in count():
@@ -125,7 +99,7 @@ def wait_until_there(client: Client, seqno: int, ask: Callable[[], T]) -> T:
         except RequestError as error:
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
-            fault = _absence(client, seqno, error)
+            fault = _why_absent(client, seqno, error)
         if waited > client.deadline:
             break
         waited += wait_before(client, attempt)
@@ -142,18 +116,12 @@ def _incomplete(client: Client, seqno: int, fault: str) -> IncompleteError:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The last block of every shard as of a masterchain block.
-
-    Attributes
-    ----------
-    committed
-        Those of them that this masterchain block commits; an earlier one commits the others.
-    first, last
-        The least and the greatest unix second of these blocks; None where one has none.
-    """
+    """The last block of every shard as of a masterchain block."""
 
     tips: Tips
+    #: Those of them that this masterchain block commits; an earlier one commits the others.
     committed: frozenset[Key]
+    #: The least and the greatest unix second of these blocks; None where one has none.
     first: int | None
     last: int | None
 
@@ -164,7 +132,7 @@ def fetch_state(client: Client, seqno: int) -> State:
     def parse(answer: bytes) -> State:
         page = pages.read(schema.BLOCKS_ANSWER, answer)
         try:
-            found = tips([page], seqno)
+            of_shards = tips([page], seqno)
         except BrokenError as broken:
             raise DecodeError("$.blocks", "the last block of every shard", str(broken)) from None
         rows = page.answer.blocks or ()
@@ -175,11 +143,11 @@ def fetch_state(client: Client, seqno: int) -> State:
         )
         times = [row.gen_utime for row in rows]
         if None in times:
-            return State(found, committed, None, None)
-        return State(found, committed, min(map(int, times)), max(map(int, times)))
+            return State(of_shards, committed, None, None)
+        return State(of_shards, committed, min(map(int, times)), max(map(int, times)))
 
     state = client.masterchain_block_shard_state(seqno, parse)
-    shown(client).note_last(seqno)
+    observed(client).note_last(seqno)
     return state
 
 
@@ -201,15 +169,11 @@ def _fault(fetched: BlockPages) -> str:
     missing = next(filter(None, map(lack, rows)), "") or uncounted(fetched.pages)
     if missing or fetched.links is None:
         return missing
-    unbalanced = imbalance(fetched.links, (row.hash for row in rows), fetched.seqno)
-    return unbalanced or _miscounted(fetched.links, rows)
-
-
-def _miscounted(links: Sequence[Link], rows: Sequence[Any]) -> str:
-    """Return which block has not as many transactions as it counts, "" if none has."""
-    came = by_block(rows)
-    for link in links:
-        count = len(set(came.get((link.shard, link.seqno), ())))
+    if fault := imbalance(fetched.links, (row.hash for row in rows), fetched.seqno):
+        return fault
+    hashes = by_block(rows)
+    for link in fetched.links:
+        count = len(set(hashes.get((link.shard, link.seqno), ())))
         if count != link.transactions:
             name = f"({link.shard.workchain}, {link.shard.prefix:016X}, {link.seqno})"
             return f"block {name} counts {link.transactions} transactions, and {count} came"
@@ -217,33 +181,26 @@ def _miscounted(links: Sequence[Link], rows: Sequence[Any]) -> str:
 
 
 def _fetch(client: Client, seqno: int) -> BlockPages:
+    """Fetch all pages; the first answer with rows decides whether the service shows blocks."""
     first = list(_pages(client, client.masterchain_block_shards, seqno, "transactions", "blocks"))
-    if not _shows_blocks(client, first[0]):
-        return BlockPages(seqno, first, None)
-    rest = _pages(client, client.transactions_by_masterchain_block, seqno, "transactions")
-    return BlockPages(seqno, [*first, *rest], list(links(first).values()))
-
-
-def _shows_blocks(client: Client, page: Page) -> bool:
-    """Return whether the service shows blocks: the first answer with rows decides it for all.
-
-    An answer without rows proves nothing: no masterchain block is empty. Each commits itself, with
-    its tick-tock transactions.
-    """
-    if not page.answer.blocks and not page.answer.transactions:
+    answer = first[0].answer
+    if not answer.blocks and not answer.transactions:
+        # No masterchain block is empty: each commits itself, with its tick-tock transactions.
         raise _InconsistentError("the answer is empty, and no masterchain block is")
-    blocks = bool(page.answer.blocks)
-    if shown(client).note_blocks(blocks=blocks) != blocks:
+    blocks = bool(answer.blocks)
+    if observed(client).note_blocks(blocks=blocks) != blocks:
         names = ("transactions", "blocks")
         raise _InconsistentError(
             f"the answer shows {names[blocks]}, and the service has shown {names[not blocks]} "
             "before"
         )
-    return blocks
+    if not blocks:
+        return BlockPages(seqno, first, None)
+    others = _pages(client, client.transactions_by_masterchain_block, seqno, "transactions")
+    return BlockPages(seqno, [*first, *others], list(links(first).values()))
 
 
 def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[Page]:
-    """Fetch pages until one is not full."""
 
     def parse(answer: bytes) -> Page:
         return pages.read(schema.BLOCKS_ANSWER, answer)
@@ -258,7 +215,7 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
         limit = min(MOST_ROWS, client.page_limit.rows)
         ask = partial(operation, seqno, parse, limit=limit, offset=offset, divisible=True)
         try:
-            page = _page_after(ask) if offset else wait_until_there(client, seqno, ask)
+            page = or_absent(ask) if offset else wait_until_indexed(client, seqno, ask)
         except TooManyRowsError:
             if time.monotonic() >= ends:
                 raise
@@ -267,7 +224,7 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
         if page is None or (offset and not rows):
             # After the last full page deployed services answer 404, or with no rows. But so does
             # an interrupted query, or a gateway: the row before must be the last one.
-            probe = _page_after(partial(ask, limit=2, offset=offset - 1))
+            probe = or_absent(partial(ask, limit=2, offset=offset - 1))
             if probe is None or count_rows(probe) != 1:
                 raise _InconsistentError(f"it is not sure that the list ends at offset {offset}")
             return
@@ -276,46 +233,33 @@ def _pages(client: Client, operation: Any, seqno: int, *lists: str) -> Iterator[
         if rows < limit:
             return
         known = len(seen)
-        came: list[set[object]] = [
+        of_page: list[set[object]] = [
             {row.hash for row in page.answer.transactions or ()},
             {(row.workchain, row.shard, row.seqno) for row in page.answer.blocks or ()},
         ]
-        seen.update(*came)
+        seen.update(*of_page)
         if len(seen) == known or offset >= MOST_PAGES * MOST_ROWS:
             raise _InconsistentError(f"a full page at offset {offset} has no new rows")
         # A row that comes twice must not hide another one: a page may rather begin too early.
-        offset += min(limit, max(map(len, came)))
-
-
-def _page_after(ask: Callable[[], Page]) -> Page | None:
-    """Return a page after the first one; None for a 404."""
-    try:
-        return ask()
-    except RequestError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
-        return None
+        offset += min(limit, max(map(len, of_page)))
 
 
 def _check_seqno(page: Page, seqno: int) -> None:
     """Refuse rows of another masterchain block: deployed services wrap seqnos from 2^31 on."""
-    for i, row in enumerate(page.answer.transactions or ()):
-        if row.mc_block_seqno != seqno:
-            raise _InconsistentError(
-                f"$.transactions[{i}].mc_block_seqno: expected {seqno}, as asked, found "
-                f"{row.mc_block_seqno}"
-            )
-    for i, row in enumerate(page.answer.blocks or ()):
-        if row.masterchain_block_ref.seqno != seqno:
-            raise _InconsistentError(
-                f"$.blocks[{i}].masterchain_block_ref.seqno: expected {seqno}, as asked, found "
-                f"{row.masterchain_block_ref.seqno}"
-            )
+    for name, key in (
+        ("transactions", "mc_block_seqno"),
+        ("blocks", "masterchain_block_ref.seqno"),
+    ):
+        for i, number in enumerate(map(attrgetter(key), getattr(page.answer, name) or ())):
+            if number != seqno:
+                raise _InconsistentError(
+                    f"$.{name}[{i}].{key}: expected {seqno}, as asked, found {number}"
+                )
 
 
-def _absence(client: Client, seqno: int, error: RequestError) -> str:
+def _why_absent(client: Client, seqno: int, error: RequestError) -> str:
     """Return why a 404 may be temporary; raise an error if it is not."""
-    known = shown(client)
+    known = observed(client)
     try:
         if not known.has(seqno):
             last_shown(client, seqno)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tonframes.errors import MissingError, TonframesError
-from tonframes.fetch.missing import fetch_missing
+from tonframes.fetch.missing import fetch_missing, fetch_tasks
 from tonframes.fetch.network import Network
 from tonframes.fetch.resolve import (
     DEFAULT,
@@ -13,11 +13,10 @@ from tonframes.fetch.resolve import (
     Seqnos,
     StoreOption,
     resolve_client,
+    resolve_seqnos,
     resolve_store,
 )
-from tonframes.fetch.spans import fetch_spans
 from tonframes.fetch.spread import ExecutorOption, check_executor, workers_for
-from tonframes.fetch.time import resolve_seqnos
 from tonframes.frames import Blocks
 from tonframes.seqnos import SPAN, joined, spell, subtract
 from tonframes.store import blocks_of, open_blocks
@@ -113,20 +112,22 @@ def fetch_blocks(
         wanted = resolve_seqnos(seqnos, online)
         target = resolve_store(store, service)
         if online is None:
-            return _held(target, wanted)
+            if target is None:
+                raise MissingError("offline, and without a store", missing=wanted)
+            return open_blocks(target.path, wanted)
         network = Network(online, target)
         network.claim()
         if target is not None:
             target.verify(wanted)
-        parts: list[Proven] = []
+        fetched: list[Proven] = []
         try:
-            for part in _fetch(online, target, wanted, network, executor, progress=progress):
+            for proven in _fetch(online, target, wanted, network, executor, progress=progress):
                 if target is None:
-                    parts.append(part)  # noqa: PERF401 - an error leaves what came before
+                    fetched.append(proven)  # noqa: PERF401 - an error leaves what came before
         except (TonframesError, KeyboardInterrupt) as error:
-            _tell(error, target, wanted, parts, service)
+            _explain(error, target, wanted, fetched, service)
             raise
-        return _blocks(target, wanted, parts, service)
+        return _blocks(target, wanted, fetched, service)
 
 
 def _fetch(
@@ -146,61 +147,48 @@ def _fetch(
         yield from fetch_missing(client, store, wanted, network, progress=progress)
         return
     network.confirm()
-    yield from fetch_spans(workers, client, store, missing, network, progress=progress)
-
-
-# ── results and errors ────────────────────────────────────────────────────────────────────────────
+    yield from fetch_tasks(workers, client, store, missing, network, progress=progress)
 
 
 def _blocks(
-    store: AnyStore | None, wanted: tuple[range, ...], parts: list[Proven], service: str
+    store: AnyStore | None, wanted: tuple[range, ...], fetched: list[Proven], service: str
 ) -> Blocks:
     if store is not None:
         return blocks_of(store, wanted)
-    return Blocks(concat([part.tables for part in _once(parts)]), source=service, seqnos=wanted)
+    tables, reached = [], 0
+    for proven in sorted(fetched, key=lambda proven: proven.seqnos.start):
+        if proven.seqnos.start >= reached:  # after an interruption one may have come twice
+            reached = proven.seqnos.stop
+            tables.append(proven.tables)
+    return Blocks(concat(tables), source=service, seqnos=wanted)
 
 
-def _once(parts: list[Proven]) -> Iterator[Proven]:
-    """Yield parts in order; after an interruption one may have come twice."""
-    reached = 0
-    for part in sorted(parts, key=lambda part: part.seqnos.start):
-        if part.seqnos.start >= reached:
-            reached = part.seqnos.stop
-            yield part
-
-
-def _tell(
+def _explain(
     error: TonframesError | KeyboardInterrupt,
     store: AnyStore | None,
     wanted: tuple[range, ...],
-    parts: list[Proven],
+    fetched: list[Proven],
     service: str,
 ) -> None:
     """Add to an error what was fetched or is held, what is missing, and how to continue."""
-    held = joined(part.seqnos for part in parts) if store is None else store.held()
+    held = joined(proven.seqnos for proven in fetched) if store is None else store.held()
     missing = subtract(wanted, held)
-    there = subtract(wanted, missing)
+    kept = subtract(wanted, missing)
     if isinstance(error, TonframesError):
         error.missing = missing
-        if there:
-            error.partial = _blocks(store, there, parts, service)
-    kept, count = sum(map(len, there)), sum(map(len, wanted))
+        if kept:
+            error.partial = _blocks(store, kept, fetched, service)
+    of_all = f"{sum(map(len, kept))} of {sum(map(len, wanted))} masterchain blocks"
     if store is not None:
         text = (
-            f"{kept} of {count} masterchain blocks are kept; missing: {spell(missing)}. To "
-            f"continue, call fetch_blocks again with store={str(store.path)!r}."
+            f"{of_all} are kept; missing: {spell(missing)}. To continue, call fetch_blocks again "
+            f"with store={str(store.path)!r}."
         )
     elif isinstance(error, TonframesError):
         text = (
-            f"{kept} of {count} masterchain blocks are in `error.partial`; missing: "
-            f"{spell(missing)}. To continue, call fetch_blocks again for these."
+            f"{of_all} are in `error.partial`; missing: {spell(missing)}. To continue, call "
+            "fetch_blocks again for these."
         )
     else:
         text = "Without a store nothing is kept; with store= an interrupted fetch continues."
     error.add_note(text)
-
-
-def _held(store: AnyStore | None, wanted: tuple[range, ...]) -> Blocks:
-    if store is None:
-        raise MissingError("offline, and without a store", missing=wanted)
-    return open_blocks(store.path, wanted)

@@ -18,9 +18,9 @@ from tonframes.fetch.resolve import (
     ClientOption,
     StoreOption,
     resolve_client,
+    resolve_seqno,
     resolve_store,
 )
-from tonframes.fetch.time import resolve_seqno
 from tonframes.frames import Blocks
 from tonframes.store import SPAN, blocks_of
 
@@ -98,21 +98,20 @@ def follow_blocks(
             following = last
         waiting = _Waiting(online)
         while True:
-            came = False
-            waiting.begin(following)
-            for blocks in _next(online, target, range(following, last + 1), network, waiting):
-                came, following = True, blocks.seqnos[-1].stop
+            start = following
+            waiting.begin(start)
+            for blocks in _next(online, target, range(start, last + 1), network, waiting):
+                following = blocks.seqnos[-1].stop
                 yield blocks
             if following > last:
                 waiting.reason = f"the last one of {online.base_url} is {last}"
                 waiting.wait(pace.seconds)
                 last = _last(online, pace)
-            elif not came:
+            elif following == start:
                 waiting.wait(POLL)
 
 
 def _last(client: Client, pace: _Pace) -> int:
-    """Ask for the last masterchain block; return the last one that the service has ever shown."""
     pace.note(masterchain_info(client).last)
     return last_shown(client, 0)
 
@@ -128,7 +127,6 @@ class _Pace:
         self._in_vain = 0
 
     def note(self, last: MasterchainBlock) -> None:
-        """Note the last masterchain block of an answer."""
         if self._seen and last.seqno <= self._seen[-1][0]:
             self._in_vain += 1
             return
@@ -154,13 +152,11 @@ class _Waiting:
         self.reason = ""
 
     def begin(self, seqno: int) -> None:
-        """Note when a masterchain block is asked for the first time."""
         if seqno != self._seqno:
             self._seqno, self._since = seqno, datetime.now(UTC)
             self._began, self._patience = monotonic(), PATIENCE
 
     def wait(self, seconds: float) -> None:
-        """Wait before the service is asked again."""
         waited = monotonic() - self._began
         if waited >= self._patience:
             self._patience = 2 * waited
@@ -174,41 +170,31 @@ class _Waiting:
 def _next(
     client: Client, store: AnyStore | None, wanted: range, network: Network, waiting: _Waiting
 ) -> Iterator[Blocks]:
-    """Yield the first masterchain blocks of a range that can be proven, as far as a file goes.
-
-    Nothing is yielded if the first one is not there, or not whole, at the moment; `waiting` has
-    the reason then.
-    """
+    """Yield the first masterchain blocks of a range that can be proven, as far as a file goes."""
     start = wanted.start
     wanted = wanted[: SPAN - start % SPAN]
     if not wanted:
         return
     try:
-        held = _held(store, wanted)
-        if held and store is not None:
-            yield blocks_of(store, (held,))
-            return
-        for part in fetch_missing(client, store, (wanted,), network, progress=False):
-            if part.seqnos.start != start:  # the blocks before it are not proven yet
+        if store is not None:
+            store.verify([wanted])
+            gaps = store.gaps([wanted])
+            held = range(start, gaps[0].start if gaps else wanted.stop)
+            if held:
+                yield blocks_of(store, (held,))
+                return
+        for proven in fetch_missing(client, store, (wanted,), network, progress=False):
+            if proven.seqnos.start != start:  # the blocks before it are not proven yet
                 waiting.reason = f"{client.base_url} shows later ones, but not yet all of this one"
                 break
-            start = part.seqnos.stop
+            start = proven.seqnos.stop
             if store is None:
-                yield Blocks(part.tables, source=client.base_url, seqnos=(part.seqnos,))
+                yield Blocks(proven.tables, source=client.base_url, seqnos=(proven.seqnos,))
             else:
-                yield blocks_of(store, (part.seqnos,))
+                yield blocks_of(store, (proven.seqnos,))
     except IncompleteError as error:
         waiting.reason = str(error)
     except RequestError as error:
         if error.status != HTTPStatus.NOT_FOUND or not error.retryable:
             raise
         waiting.reason = str(error)
-
-
-def _held(store: AnyStore | None, wanted: range) -> range:
-    """Return the first seqnos of a range, as far as a store holds them without a gap."""
-    if store is None:
-        return range(0)
-    store.verify([wanted])
-    gaps = store.gaps([wanted])
-    return range(wanted.start, gaps[0].start if gaps else wanted.stop)

@@ -7,14 +7,13 @@ cut short is noticed, and read again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from tonframes.errors import DecodeError, shorten
-from tonframes.fetch.intervals import Header
-from tonframes.fetch.proof import MASTERCHAIN, Key, Tips, links
+from tonframes.fetch.proof import MASTERCHAIN, Key, Link, Shard, Tips, links
 from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
@@ -32,6 +31,21 @@ MARGIN = 12
 
 
 @dataclass(frozen=True, slots=True)
+class Header:
+    """What a block's header says of its place: in its chain, in time, and in logical time."""
+
+    link: Link
+    mc_seqno: int
+    utime: int
+    start_lt: int
+    end_lt: int
+
+    @property
+    def key(self) -> tuple[Shard, int]:
+        return self.link.shard, self.link.seqno
+
+
+@dataclass(frozen=True, slots=True)
 class BlockPage:
     """A page of blocks, and what their headers say, in the same order."""
 
@@ -39,18 +53,16 @@ class BlockPage:
     page: Page
 
 
-def reading(first: int, last: int) -> Callable[[bytes], BlockPage]:
-    """Return a function that reads a page of the blocks of a window of time.
-
-    It raises `DecodeError` for a block of another time.
-    """
+def page_parser(first: int, last: int) -> Callable[[bytes], BlockPage]:
+    """Return a function that reads a page of blocks, and refuses those of other seconds."""
 
     def parse(content: bytes) -> BlockPage:
         page = pages.read(schema.BLOCKS_ANSWER, content)
         if page.answer.blocks is None:
             raise DecodeError("$", 'an object with "blocks"', "one without")
         pages.check_doubles([page])
-        page = _with_rows(page, {_key(row): row for row in page.answer.blocks}.values())
+        rows = {(row.workchain, row.shard, row.seqno): row for row in page.answer.blocks}
+        page = _with_rows(page, rows.values())
         headers = list(_headers(page))
         for i, header in enumerate(headers):
             if not first <= header.utime <= last:
@@ -73,12 +85,7 @@ def _headers(page: Page) -> Iterator[Header]:
 
 
 def _with_rows(page: Page, rows: Iterable[Any]) -> Page:
-    """Return a page with these blocks only."""
     return replace(page, answer=msgspec.structs.replace(page.answer, blocks=list(rows)))
-
-
-def _key(row: Any) -> tuple[Any, ...]:
-    return row.workchain, row.shard, row.seqno
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,155 +99,125 @@ class BlockRows:
 
 @dataclass(slots=True)
 class Slice:
-    """Seconds from `next` to `end` of which the blocks are still to be read.
-
-    Attributes
-    ----------
-    attempt
-        How often its blocks were asked for before; None if it is no repetition.
-    """
+    """Seconds from `next` to `end` of which the blocks are still to be read."""
 
     next: int
     end: int
+    #: How often its blocks were asked for before; None if it is no repetition.
     attempt: int | None = None
     busy: bool = False
 
     @property
     def done(self) -> bool:
-        """Whether all pages have come."""
         return self.next > self.end
 
 
-@dataclass
-class Headers:
-    """The blocks that have come, and the seconds that are still to be read.
-
-    Attributes
-    ----------
-    run
-        The masterchain seqnos whose blocks are wanted.
-    before, after
-        The last blocks of all shards before them, and at their end.
-    first, last
-        Between which seconds all their blocks lie.
-    known_until
-        All blocks up to this second have come, as far as can be seen.
-    """
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """A run that can be read: the last blocks of all shards around it, and its seconds."""
 
     run: range
     before: Tips
     after: Tips
     first: int
     last: int
-    attempts: int
-    by_mc: dict[int, list[Header]] = field(default_factory=dict)
-    rows: list[BlockRows] = field(default_factory=list)
-    failed: str = ""
 
-    def __post_init__(self) -> None:
-        self.known_until = self.first - 1
-        self._slices = [Slice(self.first, self.last)]
-        self._next, self._length = self.last + 1, self.last - self.first + 1
+
+class Headers:
+    """The blocks that have come, and the seconds that are still to be read."""
+
+    def __init__(self, ends: Ends, attempts: int) -> None:
+        #: The masterchain seqnos whose blocks are wanted; they are fewer when some are forgotten.
+        self.run = self._asked = ends.run
+        #: The blocks by the masterchain blocks that commit them.
+        self.by_mc: dict[int, list[Header]] = {}
+        self.rows: list[BlockRows] = []
+        #: What does not come, though it was asked for so many times; "" for nothing.
+        self.failed = ""
+        self._attempts = attempts
+        self._before, self._first, self._last = ends.before, ends.first, ends.last
+        #: All blocks up to this second have come, as far as can be seen.
+        self.known_until = self._first - 1
+        self._slices = [Slice(self._first, self._last)]
+        self._next, self._length = self._last + 1, self._last - self._first + 1
         self._measured = False
         self._repairs: list[Slice] = []
-        self._asked = self.run
         self._neighbours: dict[Key, Header] = {}
         self._known: dict[Key, Header] = {}
-        self._followed: set[Key] = set(self.before.items())
+        self._followed: set[Key] = set(self._before.items())
         self._tried: dict[Key, int] = {}
         self._unmet: dict[Key, Header | None] = {
-            tip: None for tip in self.after.items() if tip not in self._followed
+            tip: None for tip in ends.after.items() if tip not in self._followed
         }
         self._top = self.run.start - 1
 
     @property
     def complete(self) -> bool:
-        """Whether all seconds have been read."""
-        return not self._slices and self._next > self.last
-
-    # ── what to read next ────────────────────────────────────────────────────────────────────────
+        return not self._slices and self._next > self._last
 
     def repair(self) -> Slice | None:
         """Return the seconds to read again, because blocks of them are missing."""
         if self._repairs:
-            idle = (part for part in self._repairs if not part.busy and not part.done)
-            return next(idle, None)
+            return next((one for one in self._repairs if not one.busy and not one.done), None)
         missing = list(self._missing())
         if not missing:
             return None
         tried = 1 + max(self._tried.get(key, 0) for key, _ in missing)
-        if tried > self.attempts:
+        if tried > self._attempts:
             (shard, seqno), _ = missing[0]
             self.failed = f"block ({shard.workchain}, {shard.prefix:016X}, {seqno}) is missing"
             return None
         for key, _ in missing:
             self._tried[key] = self._tried.get(key, 0) + 1
         first = min(self._since(key)[1] for key, _ in missing)
-        last = max(self.last if child is None else child.utime for _, child in missing)
+        last = max(self._last if child is None else child.utime for _, child in missing)
         attempt = min(self._tried[key] for key, _ in missing) - 1
         self._repairs = [Slice(first, last, attempt=attempt)]
         return self._repairs[0]
 
     def slice(self) -> Slice | None:
-        """Return the next seconds to read."""
-        for part in self._slices:
-            if not part.busy and not part.done:
-                return part
-        if not self._measured or self._next > self.last:
+        for one in self._slices:
+            if not one.busy and not one.done:
+                return one
+        if not self._measured or self._next > self._last:
             return None
-        part = Slice(self._next, min(self.last, self._next + self._length - 1))
-        self._next = part.end + 1
-        self._slices.append(part)
-        return part
+        new = Slice(self._next, min(self._last, self._next + self._length - 1))
+        self._next = new.end + 1
+        self._slices.append(new)
+        return new
 
-    # ── what came ────────────────────────────────────────────────────────────────────────────────
-
-    def take(self, part: Slice, came: Sequence[BlockPage], following: int, rows: int) -> None:
-        """Take pages of a slice.
-
-        Parameters
-        ----------
-        following
-            The second to go on with.
-        rows
-            Rows of a page, as asked.
-        """
-        if not self._measured and part.attempt is None:
+    def take(self, seconds: Slice, pages: Sequence[BlockPage], following: int, limit: int) -> None:
+        """Take pages, of `limit` rows, of a slice, which goes on with the second `following`."""
+        if not self._measured and seconds.attempt is None:
             self._measured = True
-            if following <= part.end:
-                seconds = max(1, following - part.next)
-                count = sum(len(page.headers) for page in came)
-                self._length = max(1, PAGES * rows * seconds // max(1, count))
-                part.end = min(part.end, max(following, part.next + self._length - 1))
-                self._next = part.end + 1
-        part.next = following
-        for page in came:
+            if following <= seconds.end:
+                length = max(1, following - seconds.next)
+                count = sum(len(page.headers) for page in pages)
+                self._length = max(1, PAGES * limit * length // max(1, count))
+                seconds.end = min(seconds.end, max(following, seconds.next + self._length - 1))
+                self._next = seconds.end + 1
+        seconds.next = following
+        for page in pages:
             of_page = zip(page.headers, page.page.answer.blocks, strict=True)
             new = [(header, row) for header, row in of_page if self._add(header)]
             if new:
                 # Those of the last second of a page come again with the next one.
-                rest = _with_rows(page.page, [row for _, row in new])
+                new_rows = _with_rows(page.page, [row for _, row in new])
                 seqnos = [header.mc_seqno for header, _ in new]
-                self.rows.append(BlockRows(range(min(seqnos), max(seqnos) + 1), rest))
-        self._repairs = [part for part in self._repairs if not part.done]
+                self.rows.append(BlockRows(range(min(seqnos), max(seqnos) + 1), new_rows))
+        self._repairs = [one for one in self._repairs if not one.done]
         while self._slices and self._slices[0].done:
             self.known_until = self._slices.pop(0).end
         if self._slices:
             self.known_until = self._slices[0].next - 1
-        for header in self._masters(self._top + 1):
-            if header.utime <= self.known_until:
-                self._top = header.mc_seqno
-
-    def _masters(self, start: int) -> Iterator[Header]:
-        seqno = start
+        seqno = self._top + 1
         while seqno in self.by_mc:
             for header in self.by_mc[seqno]:
-                if header.link.shard.workchain == MASTERCHAIN:
-                    yield header
+                if header.link.shard.workchain == MASTERCHAIN and header.utime <= self.known_until:
+                    self._top = seqno
             seqno += 1
 
     def _add(self, header: Header) -> bool:
-        """Add a block unless it is known or not wanted."""
         key = header.key
         if header.mc_seqno not in self._asked:
             self._neighbours[key] = header
@@ -253,11 +230,9 @@ class Headers:
             self._followed.add(key)
         for parent in header.link.parents:
             self._followed.add(parent)
-            if parent not in self._known and parent not in self.before.items():
+            if parent not in self._known and parent not in self._before.items():
                 self._unmet[parent] = header
         return True
-
-    # ── what is missing ──────────────────────────────────────────────────────────────────────────
 
     def _missing(self) -> Iterator[tuple[Key, Header | None]]:
         """Yield the blocks that should have come, each with one that names it."""
@@ -274,7 +249,7 @@ class Headers:
             if header.link.shard.overlaps(shard) and header.link.seqno < seqno
         ]
         if not earlier:
-            return self.run.start, self.first
+            return self.run.start, self._first
         nearest = max(earlier, key=lambda header: header.link.seqno)
         return nearest.mc_seqno, nearest.utime
 
@@ -284,17 +259,14 @@ class Headers:
         return min([stop, *(self._since(key)[0] for key, _ in self._missing())])
 
     def from_lt(self, start: int) -> list[Header]:
-        """Return the blocks that end at a logical time or later, ordered by their first.
-
-        Those of neighbouring masterchain blocks are among them, as far as they have come.
-        """
+        """Return the known blocks that end at a logical time or later, ordered by their first."""
         known = (header for headers in self.by_mc.values() for header in headers)
-        found = [
+        later = [
             header
             for header in (*known, *self._neighbours.values())
             if header.end_lt >= start and header.utime <= self.known_until
         ]
-        return sorted(found, key=lambda header: header.start_lt)
+        return sorted(later, key=lambda header: header.start_lt)
 
     def forget(self, start: int) -> None:
         """Forget blocks of masterchain blocks before a seqno, but for the ends of their chains."""
@@ -307,10 +279,10 @@ class Headers:
         self.rows = [rows for rows in self.rows if rows.seqnos.stop > start]
 
 
-def decoded(read: Sequence[BlockRows]) -> Iterator[BlockRows]:
+def decoded(block_rows: Sequence[BlockRows]) -> Iterator[BlockRows]:
     """Yield rows with their table: those that have none are decoded at once, which is faster."""
-    undecoded = [rows for rows in read if rows.table is None]
-    yield from (rows for rows in read if rows.table is not None)
+    undecoded = [rows for rows in block_rows if rows.table is None]
+    yield from (rows for rows in block_rows if rows.table is not None)
     if undecoded:
         table = pages.blocks_tables([rows.page for rows in undecoded])["blocks"]
         starts, stops = zip(

@@ -1,38 +1,52 @@
-"""Count the requests of a fetch before it starts."""
+"""Count the requests of a fetch before it starts, from samples of masterchain blocks."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tonframes.client import MOST_ROWS
+from tonframes.client import MOST_ROWS, UnknownOperationError
 from tonframes.display import paragraph
-from tonframes.fetch.density import Density, measure
+from tonframes.errors import RequestError
+from tonframes.fetch import headers
 from tonframes.fetch.headers import PAGES as SLICE
-from tonframes.fetch.intervals import PAGES as INTERVAL
+from tonframes.fetch.network import lacks_windows
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
     Seqnos,
     StoreOption,
     resolve_client,
+    resolve_seqnos,
     resolve_store,
 )
-from tonframes.fetch.time import resolve_seqnos
+from tonframes.fetch.rows import PAGES as INTERVAL
+from tonframes.fetch.windows import find_ends, read_page
 from tonframes.inert import inert
 from tonframes.seqnos import spell, subtract
 from tonframes.store import SPAN
+from tonframes.wire import pages, schema
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+    from tonframes.client import Client
+    from tonframes.fetch.headers import Ends
+    from tonframes.fetch.proof import Key
 
 #: Requests per second of TON Center's plans; all keys of a plan share them.
 PLANS = {"without a key": 1.0, "free": 10.0, "plus": 25.0, "advanced": 100.0}
 
-#: What is said of a service that is not asked.
-UNMEASURED = Density(blocks=None, transactions=None, shown=True)
+#: A sample for so many masterchain blocks. It is a page of blocks, or some more where the service
+#: allows small pages only, but no more than so many.
+PER_SAMPLE, MOST_PAGES = 200, 20
+#: About how many pages all samples may have.
+ALL_PAGES = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +163,10 @@ def plan_blocks(
         wanted = resolve_seqnos(seqnos, online)
         target = resolve_store(store, service)
         missing = wanted if target is None else target.gaps(wanted)
-        density = measure(online, missing) if missing and online else UNMEASURED
+        if missing and online:
+            density = measure(online, missing)
+        else:
+            density = Density(blocks=None, transactions=None, shown=True)
         limit = MOST_ROWS if online is None else online.page_limit.rows
     return _planned(wanted, missing, density, limit, None if target is None else target.path)
 
@@ -190,7 +207,6 @@ def _planned(
 
 
 def _by_windows(density: Density, run: range, limit: int) -> int:
-    """Return about how many requests a range takes through windows."""
     if len(run) == 1:
         return _by_block(density, run, limit)
     blocks = (density.blocks or 0) * len(run) / limit
@@ -202,7 +218,6 @@ def _by_windows(density: Density, run: range, limit: int) -> int:
 
 
 def _by_block(density: Density, run: range, limit: int) -> int:
-    """Return how many requests a range takes one masterchain block at a time."""
     more = int((density.transactions or 0) // limit)
     if not density.shown:
         return (1 + more) * len(run)
@@ -231,8 +246,89 @@ def times_of(requests: int) -> str:
 
 
 def _time(seconds: float) -> str:
-    hours, rest = divmod(round(seconds), 3600)
-    minutes, rest = divmod(rest, 60)
-    parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
-    told = [f"{number} {unit}" for number, unit in parts if number]
-    return " ".join(told[:2])
+    minutes, last_seconds = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    numbers = ((hours, "h"), (minutes, "min"), (last_seconds, "s"))
+    return " ".join([f"{number} {unit}" for number, unit in numbers if number][:2])
+
+
+# ── how much there is ────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class Density:
+    """What a masterchain block commits on average; None where it could not be measured."""
+
+    blocks: float | None
+    transactions: float | None
+    #: Whether the service answers with blocks at all.
+    shown: bool
+
+
+def measure(client: Client, runs: Sequence[range]) -> Density:
+    """Measure what the masterchain blocks of some ranges commit, with a few requests."""
+    whole = range(runs[0].start, runs[-1].stop)
+    ends = find_ends(client, whole)
+    if ends is None and len(whole) > 1:  # before its first block a service knows no last blocks
+        ends = find_ends(client, whole[1:])
+    if ends is None:
+        return Density(None, None, _shows_blocks(client, whole.start))
+    count = -(-sum(map(len, runs)) // PER_SAMPLE)
+    try:
+        sizes, read = _sample(client, ends.first, ends)
+        samples = min(ALL_PAGES // min(read, ALL_PAGES), count)
+        step = (ends.last + 1 - ends.first) / samples
+        for i in range(1, samples):
+            sizes |= _sample(client, ends.first + round(i * step), ends)[0]
+    except UnknownOperationError:
+        lacks_windows(client)
+        return Density(None, None, _shows_blocks(client, whole.start))
+    if not sizes:
+        return Density(None, None, shown=True)
+    blocks, transactions = (
+        sum(values) / len(sizes) for values in zip(*sizes.values(), strict=True)
+    )
+    return Density(blocks, transactions, shown=True)
+
+
+def _sample(client: Client, first: int, ends: Ends) -> tuple[dict[int, tuple[int, int]], int]:
+    """Return the blocks and transactions of masterchain blocks that came whole, and the pages."""
+    counts: dict[int, dict[Key, int]] = defaultdict(dict)
+    start, stop, following, read = ends.run.start, ends.run.stop, first, 0
+    while read < MOST_PAGES:
+        read += 1
+        parse = headers.page_parser(following, ends.last)
+        ask = partial(client.blocks, parse, start_utime=following, end_utime=ends.last)
+        page, limit = read_page(client, ask)
+        for header in page.headers:
+            counts[header.mc_seqno][header.key] = header.link.transactions
+        if len(page.headers) < limit:
+            stop = ends.run.stop
+            break
+        # The masterchain blocks at the ends of a sample may lack blocks that were made earlier, or
+        # come later.
+        stop = max(counts) - headers.MARGIN + 1
+        if stop - min(counts) > 4 * headers.MARGIN:
+            break
+        following = max(following + 1, *(header.utime for header in page.headers))
+    if first > ends.first:
+        start = min(counts, default=0) + headers.MARGIN
+    sizes = {
+        seqno: (len(of_blocks), sum(of_blocks.values()))
+        for seqno, of_blocks in counts.items()
+        if start <= seqno < stop
+    }
+    return sizes, read
+
+
+def _shows_blocks(client: Client, seqno: int) -> bool:
+    """Ask whether the service shows the blocks that a masterchain block commits."""
+
+    def parse(content: bytes) -> bool:
+        answer = pages.read(schema.BLOCKS_ANSWER, content).answer
+        return bool(answer.blocks) or not answer.transactions  # an empty answer says nothing
+
+    try:
+        return client.masterchain_block_shards(seqno, parse, limit=1)
+    except RequestError:
+        return True

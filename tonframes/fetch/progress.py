@@ -10,37 +10,47 @@ from typing import TYPE_CHECKING, Protocol
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from tonframes.client import Client
+
 #: Seconds between two lines in a log.
 LOG_INTERVAL = 10.0
 
 
 class Progress(Protocol):
-    """Takes the number of items that have been done."""
+    def advance(self, done: int, **details: object) -> None: ...
 
-    def advance(self, done: int, **details: object) -> None:
-        """Add to the number of items done; show details beside it."""
+
+class Counted:
+    """Counts transactions, and tells a bar of them, of retries and of pauses."""
+
+    def __init__(self, client: Client, bar: Progress) -> None:
+        self._client, self._bar = client, bar
+        self.transactions = 0
+
+    def add(self, items: int, transactions: int) -> None:
+        self.transactions += transactions
+        statistics = self._client.statistics
+        self._bar.advance(
+            items,
+            transactions=self.transactions,
+            retries=statistics.retries,
+            paused=f"{statistics.seconds_paused:.0f} s",
+        )
 
 
 @contextmanager
-def progress(total: int, unit: str, *, show: bool | None) -> Iterator[Progress]:
-    """Show progress while the block runs.
-
-    Parameters
-    ----------
-    total
-        Number of items.
-    unit
-        What the items are.
-    show
-        True shows it, False does not; None shows a bar in a terminal or a notebook, and nothing
-        elsewhere.
-    """
+def progress_bar(total: int, unit: str, *, show: bool | None) -> Iterator[Progress]:
+    """Show progress while the block runs; with `show` None, in a terminal or a notebook only."""
     notebook = _in_notebook()
     live = notebook or sys.stderr.isatty()
     if not (live if show is None else show) or not total:
         yield Silent()
     elif live:
-        with _bar(notebook=notebook)(total=total, unit=unit, dynamic_ncols=True) as bar:
+        if notebook:
+            from tqdm.notebook import tqdm  # noqa: PLC0415 - warns without ipywidgets
+        else:
+            from tqdm import tqdm  # type: ignore[assignment] # noqa: PLC0415
+        with tqdm(total=total, unit=unit, dynamic_ncols=True) as bar:
             yield _Bar(bar)
     else:
         lines = _Lines(total, unit)
@@ -49,10 +59,7 @@ def progress(total: int, unit: str, *, show: bool | None) -> Iterator[Progress]:
 
 
 class Silent:
-    """Shows nothing."""
-
-    def advance(self, done: int, **details: object) -> None:
-        """Show nothing."""
+    def advance(self, done: int, **details: object) -> None: ...
 
 
 class _Bar:
@@ -82,16 +89,8 @@ class _Lines:
         sys.stderr.write(f"{self._done} of {self._total} {self._unit}{details}\n")
 
 
-def _bar(*, notebook: bool) -> type:
-    if notebook:
-        from tqdm.notebook import tqdm  # noqa: PLC0415 - warns without ipywidgets
-    else:
-        from tqdm import tqdm  # type: ignore[assignment] # noqa: PLC0415
-    return tqdm
-
-
 def _in_notebook() -> bool:
-    """Return whether this runs in a notebook's kernel with widgets."""
+    """Whether this runs in a notebook's kernel with widgets."""
     ipython = sys.modules.get("IPython")
     if ipython is None or "ipykernel" not in sys.modules:
         return False

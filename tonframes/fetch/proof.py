@@ -8,13 +8,13 @@ If a database query is interrupted, deployed services answer 200 with some of th
   tip at the end of the range. The masterchain block before the range and the last one of it tell
   the tips (`masterchainBlockShardState`); those must cover the masterchain and workchain 0. Before
   the first masterchain block of a service there are no tips: it must commit those of the tips at
-  its end that name it as the masterchain block which commits them. A
-  missing block breaks the chain. Every block must tell its `tx_count`; in each masterchain block
-  their sum must be the number of transactions. The proof "links" must hold as well.
+  its end that name it as the masterchain block which commits them. A missing block breaks the
+  chain. Every block must tell its `tx_count`; in each masterchain block their sum must be the
+  number of transactions. The proof "links" must hold as well.
 - "links", if it shows transactions only: every transaction names the previous one of its account
-  (`prev_trans_hash`, `prev_trans_lt`). A missing transaction between two others of a part breaks
-  these links. If it is the first or the last of its account there, it is not noticed. A part is
-  what is committed together: it ends with a file of the store, or earlier.
+  (`prev_trans_hash`, `prev_trans_lt`). A missing transaction between two others that are committed
+  together breaks these links. If it is the first or the last of its account there, it is not
+  noticed. What is committed together ends with a file of the store, or earlier.
 
 With both proofs, every transaction must have its messages, where the transaction itself states
 how many there are: see `lack`.
@@ -43,9 +43,9 @@ A service whose answers all agree can still lie. These proofs do not notice
 
 - a shard that is shown as standing still: none of its blocks in the range, and the same tip before
   and after it;
-- a transaction that is left out as the first or the last one of its account in a part, if the
-  `tx_count` of its block is lowered as well, or if the proof is "links"; or between the deletion
-  of an account and its next creation;
+- a transaction that is left out as the first or the last one of its account in what is committed
+  together, if the `tx_count` of its block is lowered as well, or if the proof is "links"; or
+  between the deletion of an account and its next creation;
 - a block without transactions that the first masterchain block of the service commits, if another
   block of its shard follows it there;
 - a message that is left out, if the phases of its transaction are changed as well, or do not tell
@@ -88,13 +88,11 @@ class Shard(NamedTuple):
 
     @property
     def parent(self) -> Shard:
-        """The shard from which this one was split."""
         bit = self.prefix & -self.prefix
         return Shard(self.workchain, (self.prefix - bit) | (bit << 1))
 
     @property
     def sibling(self) -> Shard:
-        """The other shard of the same parent."""
         return Shard(self.workchain, self.prefix ^ ((self.prefix & -self.prefix) << 1))
 
     @property
@@ -103,7 +101,7 @@ class Shard(NamedTuple):
         return (self.prefix & -self.prefix) << 1
 
     def contains(self, account: str) -> bool:
-        """Return whether an account, in raw form, is in the shard; no other text is in any."""
+        """Whether an account, in raw form, is in the shard; no other text is in any."""
         raw = _RAW.fullmatch(account)
         if raw is None or int(raw[1]) != self.workchain:
             return False
@@ -111,7 +109,6 @@ class Shard(NamedTuple):
         return first <= int(raw[2], 16) < first + self.width
 
     def overlaps(self, other: Shard) -> bool:
-        """Return whether two shards have common accounts."""
         distance = abs(self.prefix - other.prefix)
         near = 2 * distance < max(self.width, other.width)
         return self.workchain == other.workchain and near
@@ -135,21 +132,13 @@ Tips = dict[Shard, int]
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A block as a link of its shard's chain.
-
-    Attributes
-    ----------
-    shard, seqno
-        The block.
-    parents
-        The blocks before it: two after a merge.
-    transactions
-        Number of its transactions; 0 if the block does not tell it, see `uncounted`.
-    """
+    """A block as a link of its shard's chain."""
 
     shard: Shard
     seqno: int
-    parents: tuple[tuple[Shard, int], ...]
+    #: The blocks before it: two after a merge.
+    parents: tuple[Key, ...]
+    #: How many it has; 0 if the block does not tell it, see `uncounted`.
     transactions: int
 
 
@@ -161,15 +150,19 @@ class BrokenError(Exception):
         self.shard = shard
 
 
-def links(pages: Iterable[Page]) -> dict[tuple[Shard, int], Link]:
+def links(pages: Iterable[Page]) -> dict[Key, Link]:
     """Return the blocks of pages as links, without duplicates."""
-    found = {}
+    by_key = {}
     for page in pages:
         for row in page.answer.blocks or ():
             shard = Shard(row.workchain, prefix_of(row.shard))
-            parents = _parents(bytes(row.prev_blocks))
-            found[shard, row.seqno] = Link(shard, row.seqno, parents, row.tx_count or 0)
-    return found
+            try:
+                ids = _decode_ids(bytes(row.prev_blocks) or b"null") or ()
+                parents = tuple((Shard(i.workchain, prefix_of(i.shard)), i.seqno) for i in ids)
+            except REFUSALS:
+                parents = ()
+            by_key[shard, row.seqno] = Link(shard, row.seqno, parents, row.tx_count or 0)
+    return by_key
 
 
 def tips(pages: Iterable[Page], seqno: int) -> Tips:
@@ -177,28 +170,22 @@ def tips(pages: Iterable[Page], seqno: int) -> Tips:
 
     The masterchain and workchain 0 must be among them: every network has both.
     """
-    found: Tips = dict(links(pages).keys())
-    for workchain in sorted({shard.workchain for shard in found} | {MASTERCHAIN, BASECHAIN}):
-        width = sum(shard.width for shard in found if shard.workchain == workchain)
+    state: Tips = dict(links(pages).keys())
+    for workchain in sorted({shard.workchain for shard in state} | {MASTERCHAIN, BASECHAIN}):
+        width = sum(shard.width for shard in state if shard.workchain == workchain)
         if width != 2**64:
             raise BrokenError(
                 f"the shards as of {seqno} do not cover workchain {workchain}",
                 Shard(workchain, 2**63),
             )
     master = Shard(MASTERCHAIN, 2**63)
-    if found[master] != seqno:
-        raise BrokenError(f"the masterchain block is {found[master]}, not {seqno}", master)
-    return found
+    if state[master] != seqno:
+        raise BrokenError(f"the masterchain block is {state[master]}, not {seqno}", master)
+    return state
 
 
 def advance(before: Tips, blocks: Iterable[Link]) -> Tips:
-    """Return the tips after the blocks of one masterchain block.
-
-    Raises
-    ------
-    BrokenError
-        A block before one of them is missing, or one shard of a split is.
-    """
+    """Return the tips after the blocks of one masterchain block; none may be missing."""
     after = dict(before)
     waiting = sorted(blocks, key=lambda link: (link.shard, link.seqno))
     halves: dict[Shard, int] = {}
@@ -221,17 +208,7 @@ def advance(before: Tips, blocks: Iterable[Link]) -> Tips:
 def check_first(blocks: Iterable[Link], committed: Collection[Key]) -> None:
     """Check the blocks of a masterchain block where the tips before it are unknown.
 
-    Parameters
-    ----------
-    blocks
-        The blocks that it commits.
-    committed
-        Those of the tips after it that it commits itself, as the service reports them.
-
-    Raises
-    ------
-    BrokenError
-        One of the tips is not among the blocks, or the last block of a shard is not a tip.
+    It must commit those of the tips after it that the service says it commits, and no others.
     """
     blocks = list(blocks)
     followed = {parent for link in blocks for parent in link.parents}
@@ -301,21 +278,13 @@ def imbalance(blocks: Iterable[Link], hashes: Iterable[str], seqno: int) -> str:
 
 
 class Gap(NamedTuple):
-    """A transaction of an account that is missing between two others.
+    """A transaction of an account that is missing between two others."""
 
-    Attributes
-    ----------
-    seqnos
-        The masterchain seqnos from the transaction before it to the one after it. The missing
-        transaction is in one of these masterchain blocks.
-    account
-        Its account.
-    lt
-        Its logical time, as the transaction after it states.
-    """
-
+    #: The masterchain seqnos from the transaction before it to the one after it. The missing
+    #: transaction is in one of these masterchain blocks.
     seqnos: range
     account: str
+    #: Its logical time, as the transaction after it states.
     lt: int
 
 
@@ -394,19 +363,14 @@ def lack(transaction: Outline) -> str:
     An ordinary transaction has an in-message. It has `msgs_created` out-messages if its action
     phase succeeded, and none of them if it failed; one more if its bounce phase sent the value back
     (ton, block.tlb `trans_ord`; Transaction::prepare_action_phase, prepare_bounce_phase).
-
-    Parameters
-    ----------
-    transaction
-        A row of an answer.
     """
     if transaction.descr == "ord" and not transaction.has_in_msg:
         return f"transaction {transaction.hash} is ordinary and has no in-message"
     told = transaction.action_msgs_created or 0 if transaction.action_success else 0
     told += transaction.bounce == "ok"
-    came = transaction.out_msgs or 0
-    if came != told:
-        return f"transaction {transaction.hash} has {told} out-messages, and {came} came"
+    count = transaction.out_msgs or 0
+    if count != told:
+        return f"transaction {transaction.hash} has {told} out-messages, and {count} came"
     return ""
 
 
@@ -419,31 +383,30 @@ def contradicted(transactions: pa.Table) -> set[str]:
     none before it has a hash of zeros for it.
     """
     names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash", "orig_status", "now")
-    rows = sorted(
-        zip(*(transactions[name].to_pylist() for name in names), strict=True),
-        key=lambda row: row[:2],
-    )
+    columns = (transactions[name].to_pylist() for name in names)
+    rows = sorted(map(_Row, *columns), key=lambda row: (row.account, row.lt))
     wrong = {
-        tx_hash
-        for _, lt, tx_hash, prev_lt, prev_hash, *_ in rows
-        if prev_lt >= lt or (prev_lt == 0) != (prev_hash == NONE)
+        row.hash
+        for row in rows
+        if row.prev_lt >= row.lt or (row.prev_lt == 0) != (row.prev_hash == NONE)
     }
-    for (account, lt, tx_hash, *_, first), (
-        of,
-        _,
-        later,
-        prev_lt,
-        prev_hash,
-        status,
-        second,
-    ) in pairwise(rows):
-        created = prev_lt == 0 and status == "nonexist"
-        skipped = prev_lt < lt and not created
-        if account == of and (
-            skipped or (prev_lt == lt) != (prev_hash == tx_hash) or first > second
-        ):
-            wrong |= {tx_hash, later}
+    for row, later in pairwise(rows):
+        created = later.prev_lt == 0 and later.orig_status == "nonexist"
+        skipped = later.prev_lt < row.lt and not created
+        misnamed = (later.prev_lt == row.lt) != (later.prev_hash == row.hash)
+        if row.account == later.account and (skipped or misnamed or row.now > later.now):
+            wrong |= {row.hash, later.hash}
     return wrong
+
+
+class _Row(NamedTuple):
+    account: str
+    lt: int
+    hash: str
+    prev_lt: int
+    prev_hash: str
+    orig_status: str
+    now: int
 
 
 class _Id(msgspec.Struct):
@@ -453,14 +416,6 @@ class _Id(msgspec.Struct):
 
 
 _decode_ids = msgspec.json.Decoder(list[_Id] | None).decode
-
-
-def _parents(token: bytes) -> tuple[Key, ...]:
-    try:
-        ids = _decode_ids(token or b"null") or ()
-        return tuple((Shard(i.workchain, prefix_of(i.shard)), i.seqno) for i in ids)
-    except REFUSALS:
-        return ()
 
 
 def prefix_of(text: str) -> int:

@@ -14,27 +14,30 @@ import pyarrow.compute as pc
 
 from tonframes.errors import IncompleteError, RequestError
 from tonframes.fetch.block import ATTEMPTS, BlockPages, fetch_block, fetch_state, wait_before
-from tonframes.fetch.origin import Origin, find_origin
+from tonframes.fetch.network import masterchain_info
 from tonframes.fetch.proof import (
     LINKED,
     BrokenError,
     Gap,
+    Key,
     Link,
     Shard,
     Tips,
     advance,
+    check_first,
     committing,
     compare,
     unfollowed,
     unlinked,
 )
+from tonframes.fetch.rows import addresses_in
 from tonframes.seqnos import SPAN, spell, subtract
 from tonframes.store import within
 from tonframes.wire import pages
 from tonframes.wire.tables import concat, in_order, stamped
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from tonframes.client import Client
     from tonframes.wire.tables import Tables
@@ -57,25 +60,55 @@ class Proven:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Consecutive masterchain blocks, whole as far as their headers tell.
-
-    Attributes
-    ----------
-    links
-        The blocks that each masterchain block commits.
-    later
-        Returns the blocks of later masterchain blocks that are known already.
-    before, after
-        The last blocks of all shards before them and at their end, where the service was asked.
-    """
+    """Consecutive masterchain blocks, whole as far as their headers tell."""
 
     seqnos: range
+    #: The blocks that each masterchain block commits.
     links: dict[int, list[Link]]
     tables: Tables
     transactions: int
+    #: Returns the blocks of later masterchain blocks that are known already.
     later: Callable[[], list[Link]]
+    #: The last blocks of all shards before them and at their end, where the service was asked.
     before: Tips | None
     after: Tips | None
+
+
+#: The proof of the service's first masterchain block: there is no state before it.
+BUT_FIRST = "chain, but for the first block"
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a proof of the chains begins: a masterchain block, and the tips before it."""
+
+    seqno: int
+    tips: Tips
+    proof: str = "chain"
+    #: The tips that the masterchain block before it commits, if that is the first one of the
+    #: service and to be proven as well.
+    committed: frozenset[Key] = frozenset()
+
+    def checked_tips(self, links: Mapping[int, Sequence[Link] | None]) -> Tips:
+        """Return the tips, after checking the first masterchain block of the service."""
+        if self.committed:
+            check_first(links[self.seqno - 1] or (), self.committed)
+        return self.tips
+
+
+def find_origin(client: Client, start: int) -> Origin:
+    """Ask for the tips before a masterchain block; of the service's first one, for those after."""
+    try:
+        if start != 1:
+            return Origin(start, fetch_state(client, start - 1).tips)
+    except RequestError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+        first = masterchain_info(client).first
+        if first is None or first.seqno != start:
+            raise
+    state = fetch_state(client, start)
+    return Origin(start + 1, state.tips, BUT_FIRST, state.committed)
 
 
 class Unproven:
@@ -88,10 +121,9 @@ class Unproven:
     def __init__(self, client: Client, start: int, before: Tips | None = None) -> None:
         self.client = client
         self._start = self._stop = start
-        # The first block to check, the tips before it, and the name of the proof.
         self._origin = None if before is None else Origin(start, before)
         self._links: dict[int, list[Link] | None] = {}
-        self._stretch: Stretch | None = None  # what came last, if it ends the part
+        self._stretch: Stretch | None = None  # the last one, if these blocks end with it
         self._undecoded: list[BlockPages] = []
         self._batches: list[Tables] = []
         self._proof = ""
@@ -103,7 +135,6 @@ class Unproven:
 
     @property
     def seqnos(self) -> range:
-        """The masterchain blocks."""
         return range(self._start, self._stop)
 
     @property
@@ -113,16 +144,14 @@ class Unproven:
         return origin.tips if origin is not None and origin.seqno == self._start else None
 
     def add(self, fetched: BlockPages) -> None:
-        """Add the next masterchain block."""
         self._append(fetched)
         self._stretch = None
-        self._stop = fetched.seqno + 1  # after an interruption, what lies before this is there
+        self._stop = fetched.seqno + 1  # an interruption before leaves it out
         self.transactions += fetched.transactions
         if sum(one.transactions for one in self._undecoded) >= BATCH:
             self._decode()
 
     def add_stretch(self, stretch: Stretch) -> None:
-        """Add the masterchain blocks that are next."""
         self._decode()
         if self._start == self._stop and self._origin is None and stretch.before is not None:
             self._origin = Origin(self._start, stretch.before)
@@ -134,10 +163,7 @@ class Unproven:
         self.transactions += stretch.transactions
 
     def begin(self) -> None:
-        """Ask for the last blocks of all shards before the first block, if they are not known.
-
-        With them, what has come can be proven at any moment, see `proven`.
-        """
+        """Ask for the tips before the first block, so that `proven` can prove at any moment."""
         if self._origin is None and self._links.get(self._start) is not None:
             try:
                 self._origin = find_origin(self.client, self._start)
@@ -158,7 +184,6 @@ class Unproven:
             self._undecoded = []
 
     def _replace(self, seqnos: range) -> None:
-        """Fetch some of the masterchain blocks again."""
         fresh = [fetch_block(self.client, seqno) for seqno in seqnos]
         self._decode()
         others = subtract([self.seqnos], [seqnos])
@@ -168,13 +193,8 @@ class Unproven:
         for fetched in fresh:
             self._append(fetched)
 
-    # ── what is proven by what has come ──────────────────────────────────────────────────────────
-
     def proven(self) -> Proven | None:
-        """Return the first masterchain blocks, as far as what has come proves them.
-
-        It asks nothing of the service. The blocks stay here until they are given to `drop`.
-        """
+        """Return the first masterchain blocks, as far as they are proven without a request."""
         self.tried = time.monotonic()
         if self._start == self._stop:
             return None
@@ -189,19 +209,19 @@ class Unproven:
         if proof != "links" and counted != len(rows["transactions"]):
             return None  # an interruption came while rows were replaced
         book = rows["address_book"]
-        rows["address_book"] = book.filter(pc.is_in(book["address"], value_set=_named(rows)))
+        rows["address_book"] = book.filter(pc.is_in(book["address"], value_set=addresses_in(rows)))
         return Proven(run, rows, proof)
 
     def drop(self, proven: Proven) -> None:
         """Forget the first masterchain blocks, which `proven` has returned."""
         stop = proven.seqnos.stop
-        rest, dropped = (range(stop, self._stop),), proven.tables["address_book"]["address"]
-        batches = [_rows_of(batch, rest) for batch in self._batches]
+        kept, dropped = range(stop, self._stop), proven.tables["address_book"]["address"]
+        batches = [_rows_of(batch, (kept,)) for batch in self._batches]
         for batch in batches:
             book = batch["address_book"]
             known = pc.is_in(book["address"], value_set=dropped.combine_chunks())
             batch["address_book"] = book.filter(pc.invert(known))
-        links = {seqno: self._links[seqno] for seqno in rest[0]}
+        links = {seqno: self._links[seqno] for seqno in kept}
         last = self._last_transactions(proven)
         origin = Origin(stop, self._tips[stop]) if stop in self._tips else None
         # Nothing is called between these: an interruption comes before or after all.
@@ -215,10 +235,9 @@ class Unproven:
 
     def _provable(self, tables: Tables) -> tuple[int, str]:
         """Return the seqno before which all is proven, and by what."""
-        shown = [links is not None for links in self._links.values()]
         gaps = self._gaps(tables)
         linked = min([self._stop, *(max(gap.seqnos.start, self._start) for gap in gaps)])
-        if not any(shown):
+        if all(links is None for links in self._links.values()):
             return linked, "links"
         if self._origin is None:
             return self._start, ""
@@ -263,12 +282,10 @@ class Unproven:
         last = {account: i for i, account in enumerate(rows["account"].to_pylist())}
         return rows.take(pa.array(last.values(), pa.int64()))
 
-    # ── what is not proven yet ───────────────────────────────────────────────────────────────────
-
     def prove(
         self, failures: list[IncompleteError], *, attempts: int = ATTEMPTS
     ) -> Iterator[Proven]:
-        """Prove the blocks, fetching again what is incomplete; yield the parts that are proven."""
+        """Prove the blocks, fetching again what is incomplete; yield those that are proven."""
         if self._start == self._stop:
             return
         fault = None
@@ -303,23 +320,22 @@ class Unproven:
             yield from self._split_off(seqnos).prove(failures, attempts=FEWER_ATTEMPTS)
 
     def _split_off(self, seqnos: range) -> Unproven:
-        """Return some of the masterchain blocks, to be proven separately."""
         self._decode()
-        part = Unproven(self.client, seqnos.start)
-        part._stop = seqnos.stop
-        part._links = {seqno: self._links[seqno] for seqno in seqnos}
-        part._batches = [_rows_of(batch, (seqnos,)) for batch in self._batches]
-        return part
+        others = Unproven(self.client, seqnos.start)
+        others._stop = seqnos.stop
+        others._links = {seqno: self._links[seqno] for seqno in seqnos}
+        others._batches = [_rows_of(batch, (seqnos,)) for batch in self._batches]
+        return others
 
     def _find_fault(self) -> _Fault | None:
         """Return the first fault that shows something is missing; None if the blocks are proven."""
-        unshown = [seqno for seqno, links in self._links.items() if links is None]
-        if unshown and (self._origin or len(unshown) < len(self._links)):
+        bare = [seqno for seqno, links in self._links.items() if links is None]
+        if bare and (self._origin or len(bare) < len(self._links)):
             # A service that shows blocks shows them for every masterchain block.
             return _Fault(
-                "its blocks are not shown, those of others are", range(unshown[0], unshown[0] + 1)
+                "its blocks are not shown, those of others are", range(bare[0], bare[0] + 1)
             )
-        if unshown:
+        if bare:
             self._proof = "links"
             return self._find_gap()
         self._proof = "chain"
@@ -385,19 +401,12 @@ class Unproven:
 
 @dataclass(frozen=True, slots=True)
 class _Fault:
-    """Why something is missing.
-
-    Attributes
-    ----------
-    seqnos
-        The masterchain blocks that may lack it.
-    again
-        For a gap between transactions, those of them to fetch again; None is all. None of `seqnos`
-        can be proven without the others then: each would look whole by itself.
-    """
+    """Why something is missing, and which masterchain blocks may lack it."""
 
     reason: str
     seqnos: range
+    #: For a gap between transactions, those of the blocks to fetch again; None is all. None of
+    #: `seqnos` can be proven without the others then: each would look whole by itself.
     again: range | None = None
 
 
@@ -407,10 +416,3 @@ def _rows_of(tables: Tables, seqnos: tuple[range, ...]) -> Tables:
         name: table if name == "address_book" else within(table, seqnos)
         for name, table in tables.items()
     }
-
-
-def _named(tables: Tables) -> pa.Array:
-    """Return the addresses that occur in transactions and messages."""
-    places = {"transactions": ["account"], "messages": ["source", "destination"]}
-    columns = [tables[name][column] for name, chosen in places.items() for column in chosen]
-    return pa.chunked_array([c for column in columns for c in column.chunks], pa.string()).unique()

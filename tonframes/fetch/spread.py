@@ -26,15 +26,22 @@ from tonframes.errors import (
     shorten,
     warn,
 )
-from tonframes.fetch.processes import Processes, cores, is_daemon, processes_pay
-from tonframes.fetch.shown import shown
-from tonframes.fetch.work import Report, Result, work
+from tonframes.fetch.network import observed
+from tonframes.fetch.workers import (
+    Processes,
+    Report,
+    Result,
+    cores,
+    is_daemon,
+    processes_pay,
+    work,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from tonframes.client import Client, ClientSettings, Recent
-    from tonframes.fetch.work import Task, Warned
+    from tonframes.fetch.workers import Task, Warned
 
 R = TypeVar("R", bound=Result)
 
@@ -51,7 +58,6 @@ GRACE = 5.0
 
 
 def check_executor(executor: object) -> None:
-    """Raise an error unless a value can be given as `executor`."""
     is_count = isinstance(executor, int) and not isinstance(executor, bool)
     if executor is not None and not is_count and not isinstance(executor, Executor):
         raise TypeError(
@@ -63,15 +69,7 @@ def check_executor(executor: object) -> None:
 
 
 def workers_for(executor: ExecutorOption, client: Client, *, is_large: bool) -> Executor | int:
-    """Return who does a fetch; 1 is this process alone.
-
-    Parameters
-    ----------
-    executor
-        What the caller has asked for; None for what is fastest.
-    is_large
-        Whether the fetch is large enough for several processes.
-    """
+    """Return who does a fetch, the fastest if the caller does not say; 1 is this process alone."""
     if executor is None:
         executor = cores() if is_large and processes_pay(client) else 1
     return 1 if isinstance(executor, int) and is_daemon() else executor
@@ -89,7 +87,7 @@ def workers_of(executor: Executor | int) -> int:
 
 
 def per_task(count: int, workers: int, *, most: int) -> int:
-    """Return how many of so many spans or accounts a task has, so that all workers are busy."""
+    """Return how many of so many files or accounts a task has, so that all workers are busy."""
     return max(1, min(most, count // (FEWEST_TASKS * workers)))
 
 
@@ -99,21 +97,7 @@ def most_telling(errors: Sequence[TonframesError]) -> TonframesError:
 
 
 class Spread(Generic[R]):
-    """Tasks, and the workers that do them.
-
-    Parameters
-    ----------
-    executor
-        The workers; a number is that of processes of our own, which also take the place of a pool
-        that broke.
-    client
-        The client whose settings and rate limit the workers have.
-
-    Attributes
-    ----------
-    failures
-        The tasks with which workers were lost again and again.
-    """
+    """Tasks, and the workers that do them: processes of our own if a number of them is given."""
 
     def __init__(self, executor: Executor | int, client: Client, tasks: Iterable[Task[R]]) -> None:
         self._executor = executor if isinstance(executor, Executor) else None
@@ -126,13 +110,11 @@ class Spread(Generic[R]):
         self._suspects: set[Task[R]] = set()  # tasks that were under way when a pool broke
         self._warned: set[Warned] = set()
         self._ending = False
+        #: Of the tasks with which workers were lost again and again.
         self.failures: list[IncompleteError] = []
 
     def results(self) -> Iterator[R]:
-        """Yield what tasks return, as they end.
-
-        After the first error no further task begins. Those under way end, and are yielded too.
-        """
+        """Yield what tasks return, as they end; after the first error no further task begins."""
         try:
             while self._waiting or self._running:
                 self._submit()
@@ -164,7 +146,7 @@ class Spread(Generic[R]):
             if self._running and (alone or self._suspects & {t for t, _ in self._running.values()}):
                 return
             task, share = self._waiting.popleft(), self._shares.take()
-            settings, known = self._shares.settings(share), shown(self._client).known
+            settings, known = self._shares.settings(share), observed(self._client).known
             try:
                 future = self._workers().submit(work, task, settings, known)
             except BrokenExecutor:
@@ -194,8 +176,15 @@ class Spread(Generic[R]):
             raise self._failed(task, TypeError(f"a task returned {shorten(report)}"))
         self._shares.give(share, report.recent)
         self._client.take_over(report.statistics, report.recent)
-        shown(self._client).learn(report.known)
-        self._tell(report.warned)
+        observed(self._client).learn(report.known)
+        for warned in report.warned:
+            if warned in self._warned:
+                continue
+            self._warned.add(warned)
+            if issubclass(warned.kind, TonframesWarning):
+                warn(warned.text)
+            else:
+                warnings.warn_explicit(warned.text, warned.kind, warned.file, warned.line)
         if report.result.interrupted:
             self._lose(task, None, KeyboardInterrupt())
             return None
@@ -221,10 +210,9 @@ class Spread(Generic[R]):
         if self._lost[task] < MOST_LOST:
             self._waiting.appendleft(task)
             return
-        cancelled = isinstance(error, CancelledError | asyncio.CancelledError)
         why = (
             "The executor cancels tasks: is it shut down?"
-            if cancelled
+            if isinstance(error, CancelledError | asyncio.CancelledError)
             else "Most often the system ends a process that takes too much memory: use fewer "
             "workers at the same time"
         )
@@ -267,34 +255,17 @@ class Spread(Generic[R]):
         if self._own is not None:
             self._own.stop()
 
-    def _tell(self, warned: Iterable[Warned]) -> None:
-        """Warn of what workers have warned of, once."""
-        for one in warned:
-            if one in self._warned:
-                continue
-            self._warned.add(one)
-            if issubclass(one.kind, TonframesWarning):
-                warn(one.text)
-            else:
-                warnings.warn_explicit(one.text, one.kind, one.file, one.line)
-
 
 @dataclass(slots=True)
 class _Share:
-    """A part of the rate limit, which one task at a time has.
-
-    Attributes
-    ----------
-    recent
-        The requests that were sent with it, as of the moment `since`.
-    """
+    """A share of the rate limit, which one task at a time has."""
 
     rate: float
+    #: The requests that were sent with it, as of the moment `since`.
     recent: Recent
     since: float = field(default_factory=time.monotonic)
 
     def now(self) -> Recent:
-        """Return the requests that were sent with it, as of now."""
         return self.recent.after(time.monotonic() - self.since)
 
 
@@ -313,9 +284,13 @@ class _Shares:
         self._settings = replace(
             client.settings, max_in_flight=max(1, client.in_flight // self.count)
         )
-        rates = _rates(client.requests_per_second, self.count)
+        rates = [client.requests_per_second] * self.count
+        if self.count > 1 and client.requests_per_second != inf:
+            each, more = divmod(int(client.requests_per_second), self.count)
+            rates = [each + (i < more) for i in range(self.count)]
         recent = client.recent
         sent = list(recent.sent)
+        #: Those that no task has.
         self.free: list[_Share] = []
         for rate in rates:
             most = len(sent) if rate == inf else max(1, int(rate))
@@ -324,7 +299,6 @@ class _Shares:
         self._all = tuple(self.free)
 
     def take(self) -> _Share:
-        """Take a share that no task has."""
         return self.free.pop()
 
     def settings(self, share: _Share) -> ClientSettings:
@@ -338,7 +312,6 @@ class _Shares:
         return replace(self._settings, requests_per_second=share.rate, recent=recent)
 
     def give(self, share: _Share, recent: Recent) -> None:
-        """Give a share back, with the requests that were sent with it."""
         share.recent, share.since = recent, time.monotonic()
         self.free.append(share)
 
@@ -346,17 +319,3 @@ class _Shares:
         """Give back the share of a worker that was lost: it may have sent all it could."""
         sent = () if share.rate == inf else (0.0,) * max(1, int(share.rate))
         self.give(share, replace(share.recent, sent=sent))
-
-
-def _rates(rate: float, count: int) -> list[float]:
-    """Return the rates of shares: whole numbers, unless there is one only.
-
-    Examples
-    --------
-    >>> _rates(10, 4), _rates(0.5, 1)
-    ([3, 3, 2, 2], [0.5])
-    """
-    if count == 1 or rate == inf:
-        return [rate] * count
-    each, rest = divmod(int(rate), count)
-    return [each + (i < rest) for i in range(count)]

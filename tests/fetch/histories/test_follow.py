@@ -9,7 +9,7 @@ from history_service import HistoryService, whole_histories
 
 import tonframes as tf
 from tonframes.fetch import follow as blocks_follow
-from tonframes.fetch.histories import follow
+from tonframes.fetch.histories import transactions as follow
 
 ROWS = whole_histories(blocks=40)
 BUSY = [

@@ -687,20 +687,20 @@ def test_transactions_of_others_are_refused(rows, accounts):
 
 
 def test_an_interruption_keeps_what_came(rows, truth, accounts, tmp_path, monkeypatch):
-    from tonframes.fetch.histories import commits
+    from tonframes.fetch.histories import tasks
 
     came = 0
-    add = commits.Histories._add
+    add = tasks.Histories._add
 
     def interrupted(self, item):
         nonlocal came
         before = came
         add(self, item)
-        came = self.transactions
+        came = self.result.transactions
         if before < 300 <= came:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(commits.Histories, "_add", interrupted)
+    monkeypatch.setattr(tasks.Histories, "_add", interrupted)
     monkeypatch.setattr(merging, "MANY", 1)  # every commit would merge
     before = Store._merge_histories
     merged = []
@@ -745,11 +745,11 @@ def test_files_without_their_transactions_are_swept_away(client, truth, accounts
 
 def fetch_in_a_hurry(url, store, accounts):
     """Fetch in a process of its own, with waits of milliseconds and many commits."""
-    from tonframes.fetch.histories import commits
+    from tonframes.fetch.histories import tasks
     from tonframes.store import merging
 
     block.FIRST_WAIT, block.LONGEST_WAIT = 0.001, 0.01
-    commits.LARGEST, merging.MANY = 100, 4
+    tasks.LARGEST, merging.MANY = 100, 4
     with tf.Client(url) as client:
         tf.fetch_transactions(accounts, client=client, store=store, progress=False)
 

@@ -1,4 +1,7 @@
-"""What is known of the histories of some accounts, and what to ask for next. No network here."""
+"""What is known of the histories of some accounts, and what to ask for next. No network here.
+
+`Chains.absence` says what is proven not to exist, by the rule in `tonframes.fetch.proof`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pyarrow as pa
 
-from tonframes.fetch.histories.reading import Last
 from tonframes.fetch.network import LAG
 from tonframes.store import (
     COLUMNS,
@@ -37,22 +39,15 @@ AGREEING = 2
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """The first and the last masterchain block that a service has.
+    """The first and the last masterchain block that a service has."""
 
-    Attributes
-    ----------
-    first_lt, first_utime
-        Where the first one begins; 0 if the service has everything.
-    last_lt, last_utime
-        Where the last one begins, and its second; 0 if the service does not tell it.
-    until_lt
-        A logical time of `surely_until` or before; 0 if it was not asked for.
-    """
-
+    #: Where the first one begins; 0 if the service has everything.
     first_lt: int
     first_utime: int
+    #: Where the last one begins, and its second; 0 if the service does not tell it.
     last_lt: int
     last_utime: int
+    #: A logical time of `surely_until` or before; 0 if it was not asked for.
     until_lt: int = 0
 
     @property
@@ -60,15 +55,8 @@ class Service:
         """The second until which a replica that has the last block surely has everything."""
         return max(0, self.last_utime - LAG)
 
-    def is_passed_by(self, lt: int) -> bool:
-        """Return whether a replica that has a transaction of this logical time has the last block.
-
-        See `tonframes.fetch.proof`.
-        """
-        return 0 < self.last_lt <= lt
-
     def begins_after(self, lt: int) -> bool:
-        """Return whether a transaction is older than the first masterchain block.
+        """Whether a transaction is older than the first masterchain block.
 
         The service may have it all the same: the first masterchain block commits shard blocks that
         are a little older.
@@ -83,53 +71,37 @@ class After:
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A transaction that another one, or the account's state, names is unknown.
-
-    Attributes
-    ----------
-    lt
-        Its logical time.
-    floor
-        Transactions before this logical time are not needed, or known.
-    """
+    """A transaction that another one, or the account's state, names is unknown."""
 
     lt: int
+    #: Transactions before this logical time are not needed, or known.
     floor: int
 
 
 @dataclass(frozen=True, slots=True)
 class Disputed:
-    """A transaction has another hash than the next one, or the account's state, names.
-
-    Attributes
-    ----------
-    lt
-        Its logical time.
-    """
+    """A transaction has another hash than the next one, or the account's state, names."""
 
     lt: int
 
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """Whether there are transactions before the one that created the account is unknown.
+    """An account was created, maybe again: whether it has transactions before that is unknown."""
 
-    An account that was deleted may be created again.
-
-    Attributes
-    ----------
-    lt
-        The logical time from which on they are known.
-    start, stop
-        Where the others would be, in the unit of the period; those from `stop` on are known.
-    """
-
+    #: The logical time from which on they are known.
     lt: int
+    #: Where the others would be, in the unit of the period; those from `stop` on are known.
     start: int
     stop: int
 
 
 Step = After | Named | Disputed | Created
+
+
+class Last(NamedTuple):
+    lt: int
+    hash: str | None
 
 
 class _Row(NamedTuple):
@@ -146,22 +118,11 @@ class _Row(NamedTuple):
 
     @property
     def links(self) -> tuple[Link, Link]:
-        """The transaction before, and this one; as of a `Span`."""
         return (self.prev_lt, self.prev_hash), (self.lt, self.hash)
 
 
 class Chains:
-    """The chains of transactions of some accounts, as far as they are known.
-
-    Parameters
-    ----------
-    periods
-        The period wanted of each account.
-    spans
-        What is known already.
-    service
-        Which blocks the service has.
-    """
+    """The chains of transactions of some accounts, as far as they are known."""
 
     def __init__(
         self, periods: Mapping[str, Period], spans: Mapping[str, Sequence[Span]], service: Service
@@ -172,12 +133,13 @@ class Chains:
         self._last: dict[str, Last] = dict.fromkeys(periods, Last(0, None))
         self._passed: set[str] = set()
         self._absent: Counter[str] = Counter()
-        self._asked_after: set[str] = set()
+        #: The accounts whose transactions after the period have been asked for.
+        self.asked_after: set[str] = set()
         self._disputes: dict[str, set[int]] = defaultdict(set)
         self._newest: dict[str, _Row] = {}
 
     def gaps(self, account: str) -> list[range]:
-        """Return the parts of the period that are unknown, in its unit."""
+        """Return where the period is unknown, in its unit."""
         period, top = self.periods[account], self._top(account)
         if top == 0 or (period.unit == "lt" and top < period.start):
             return []
@@ -198,25 +160,15 @@ class Chains:
             and not any(s.stop_lt for s in self.spans[a])
         ]
 
-    # ── what came ────────────────────────────────────────────────────────────────────────────────
-
     def note_states(
-        self, accounts: Iterable[str], states: Mapping[str, Last], more: Mapping[str, Last]
+        self, accounts: Iterable[str], states: Mapping[str, Last], stateless: Mapping[str, Last]
     ) -> None:
-        """Take the last transactions from the states that one answer has.
-
-        Parameters
-        ----------
-        accounts
-            The accounts that were asked for; the answer may have states of others, too.
-        states
-            The states that came.
-        more
-            The last transactions of accounts without a state.
-        """
-        passed = self._service.is_passed_by(max((last.lt for last in states.values()), default=0))
+        """Take the states of one answer, and the last transactions of accounts without a state."""
+        # Whether the replica that answered has the last block, see `tonframes.fetch.proof`.
+        newest = max((last.lt for last in states.values()), default=0)
+        passed = 0 < self._service.last_lt <= newest
         for account in accounts:
-            last = states.get(account) or more.get(account)
+            last = states.get(account) or stateless.get(account)
             if last is not None:
                 self._last[account] = max(self._last[account], last, key=lambda last: last.lt)
                 if last.lt == self._last[account].lt and last.hash:
@@ -226,19 +178,12 @@ class Chains:
             if passed and (account in states or self._absent[account] >= AGREEING):
                 self._passed.add(account)
 
-    def set_asked_after(self, accounts: Iterable[str]) -> None:
-        """Take note that the transactions after the period have been asked for."""
-        self._asked_after.update(accounts)
-
     def correct(self, transactions: pa.Table) -> list[int]:
         """Correct what is known where an answer contradicts it, and agrees with itself.
 
         A transaction is believed if the one before it has the hash that it names, and the one after
-        it, or the state, names its own hash.
-
-        Returns
-        -------
-        The positions of the transactions that are known with other hashes.
+        it, or the state, names its own hash. Returns the positions of the transactions that are
+        known with other hashes.
         """
         replaced: list[int] = []
         rows: list[_Row | None] = [None, *_by_place(transactions), None]
@@ -258,14 +203,14 @@ class Chains:
         return replaced
 
     def _follows(self, row: _Row, before: _Row | None) -> bool:
-        """Return whether the transaction before one is the named one, or there is none."""
+        """Whether the transaction before one is the named one, or there is none."""
         if before and before.account == row.account and before.links[1] == row.links[0]:
             return True
         known = [span.links[1] for span in self.spans[row.account]]
         return not row.prev_lt or self._service.begins_after(row.prev_lt) or row.links[0] in known
 
     def _is_named(self, row: _Row, later: _Row | None) -> bool:
-        """Return whether the transaction after one, or the state, names it."""
+        """Whether the transaction after one, or the state, names it."""
         if later and later.account == row.account and later.links[0] == row.links[1]:
             return True
         known = [span.links[0] for span in self.spans[row.account]]
@@ -294,31 +239,18 @@ class Chains:
         return fresh
 
     def note_created(
-        self, transactions: pa.Table, start: int, unit: Unit, without: Collection[str]
+        self, transactions: pa.Table, start: int, unit: Unit, incomplete: Collection[str]
     ) -> Spans:
         """Note that nothing comes between a transaction that created its account and those before.
 
         An answer that has the transactions from a number on, oldest first, and this one among them,
         has all of those before it: a list that is cut lacks its end. The transaction before it must
-        have deleted the account.
-
-        Parameters
-        ----------
-        transactions
-            Rows of the answer; those before it came in the order of the answers.
-        start
-            The number of the unit from which on they were asked for.
-        without
-            Accounts of which not all rows were kept.
-
-        Returns
-        -------
-        Spans without transactions, by account.
+        have deleted the account. Nothing is said of accounts of which not all rows were kept.
         """
-        found: Spans = {}
+        absence: Spans = {}
         for row in _by_place(transactions):
             before, self._newest[row.account] = self._newest.get(row.account), row
-            if row.prev_lt or row.account in without:
+            if row.prev_lt or row.account in incomplete:
                 continue
             period = self.periods[row.account]
             earlier = [s for s in self.spans[row.account] if s.start_lt < s.stop_lt <= row.lt]
@@ -341,27 +273,12 @@ class Chains:
                     nothing = Span(since_lt, since_lt, period.start, row.now)
             else:
                 continue
-            found.setdefault(row.account, []).append(nothing)
+            absence.setdefault(row.account, []).append(nothing)
             self.spans[row.account] = joined_spans([*self.spans[row.account], nothing])
-        return found
-
-    def first_after(self, transactions: pa.Table) -> list[int]:
-        """Return the position of each account's first transaction; rows come oldest first."""
-        first: dict[str, int] = {}
-        for i, account in enumerate(transactions["account"].to_pylist()):
-            first.setdefault(account, i)
-        return list(first.values())
+        return absence
 
     def needed_before(self, transactions: pa.Table, last: Mapping[str, int]) -> list[int]:
-        """Return the positions of transactions that are in the period, or the last one before it.
-
-        Parameters
-        ----------
-        transactions
-            Rows of any accounts, newest first.
-        last
-            Logical times of the last transactions that are needed, by account.
-        """
+        """Return the positions of rows, newest first, of the period, or the last one before it."""
         kept: list[int] = []
         done: set[str] = set()
         accounts = transactions["account"].to_pylist()
@@ -376,18 +293,16 @@ class Chains:
         return kept
 
     def is_before_service(self, account: str, step: Named | Disputed | Created) -> bool:
-        """Return whether what is missing may be older than the service's first block."""
+        """Whether what is missing may be older than the service's first block."""
         if isinstance(step, Created):
             return not self._is_in_service(self.periods[account])
         return self._service.begins_after(step.lt)
 
     def _is_in_service(self, period: Period) -> bool:
-        """Return whether the service has all transactions since the beginning of a period."""
+        """Whether the service has all transactions since the beginning of a period."""
         service = self._service
         least = service.first_lt if period.unit == "lt" else service.first_utime + LAG
         return service.first_lt <= GENESIS or period.start >= least
-
-    # ── what is next ─────────────────────────────────────────────────────────────────────────────
 
     def step(self, account: str) -> Step | None:
         """Return what to ask for next; None if the period is complete."""
@@ -401,28 +316,23 @@ class Chains:
         end = self._reaching(account)
         if end is None or end.start(period.unit) >= period.end:
             in_period = period.stop is None or (period.unit == "lt" and top < period.stop)
-            if not in_period and account not in self._asked_after:
+            if not in_period and account not in self.asked_after:
                 return After()
             if end is None:
                 return Named(top, self._floor(account, top))
         if end.start(period.unit) <= period.start or self._precedes(end.start_lt - 1, period):
             return None
-        return self._before(account, end)
-
-    def _before(self, account: str, span: Span) -> Step:
-        """Return how to ask for what comes before a span."""
-        if not span.begins_with_creation:
-            lt = span.start_lt - 1
+        if not end.begins_with_creation:
+            lt = end.start_lt - 1
             return Named(lt, self._floor(account, lt))
-        period = self.periods[account]
-        known = [s for s in self.spans[account] if s.start_lt < s.stop_lt <= span.start_lt]
+        known = [s for s in self.spans[account] if s.start_lt < s.stop_lt <= end.start_lt]
         start = period.start
         if known:
             start = known[-1].stop_lt - 1 if period.unit == "lt" else known[-1].stop_utime
-        return Created(span.start_lt, start, span.start(period.unit))
+        return Created(end.start_lt, start, end.start(period.unit))
 
-    def claims(self, account: str) -> list[Span]:
-        """Return spans without transactions: that there are none before or after those that came.
+    def absence(self, account: str) -> list[Span]:
+        """Return spans without transactions, before or after those that came.
 
         After the last transaction there is none until `LAG` before the service's last block, if the
         replica that told the last transaction has that block. For a period without an end nothing
@@ -431,29 +341,26 @@ class Chains:
         period, top = self.periods[account], self._last[account].lt
         if period.unit == "lt":
             return []
-        found = []
+        spans = []
         until = self._service.surely_until if account in self._passed else 0
         stop = 0 if period.stop is None else min(period.stop, until)
         last = next((s for s in self.spans[account] if s.stop_lt == top + 1), None)
         if account in self.unknown and stop > 0:
-            found.append(Span(0, 0, 0, until))
+            spans.append(Span(0, 0, 0, until))
         if last is not None and last.stop_utime < stop:
-            found.append(Span(last.stop_lt, last.stop_lt, last.stop_utime, until))
+            spans.append(Span(last.stop_lt, last.stop_lt, last.stop_utime, until))
         end = self._reaching(account)
         start = self._service.first_utime + LAG
         if end is not None and self._precedes(end.start_lt - 1, period):
-            found.append(Span(end.start_lt, end.start_lt, start, end.start_utime))
+            spans.append(Span(end.start_lt, end.start_lt, start, end.start_utime))
         if end is None and top and self._precedes(top, period) and start < stop:
-            found.append(Span(top + 1, top + 1, start, until))
-        return found
+            spans.append(Span(top + 1, top + 1, start, until))
+        return spans
 
     def held_until(self, account: str) -> int | None:
-        """Return the second until which a complete period is held; None if it is held to its end.
-
-        It is 0 if that is not known.
-        """
+        """Return until when a complete period is held, 0 if unknown; None if to its end."""
         period, passed = self.periods[account], account in self._passed
-        known = joined_spans([*self.spans[account], *self.claims(account)])
+        known = joined_spans([*self.spans[account], *self.absence(account)])
         first = [span for span in known if span.start(period.unit) <= period.start]
         if period.stop is not None:
             if any(span.stop(period.unit) >= period.stop for span in first):
@@ -464,10 +371,10 @@ class Chains:
         return max(reached, self._service.surely_until) if passed else reached
 
     def is_unproven(self, account: str) -> bool:
-        """Return whether the states must be asked for again.
+        """Whether the states must be asked for again.
 
-        They are if the replica that answered may lack transactions before the end of the period, or
-        one answer only lacks the account.
+        They must if the replica that answered may lack transactions before the end of the period,
+        or one answer only lacks the account.
         """
         if account in self._passed or self.held_until(account) is None:
             return False
@@ -502,7 +409,7 @@ class Chains:
         return None
 
     def _precedes(self, lt: int, period: Period) -> bool:
-        """Return whether a transaction is older than all blocks of the service.
+        """Whether a transaction is older than all blocks of the service.
 
         Then it is before the period too, if that begins later.
         """

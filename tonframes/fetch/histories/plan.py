@@ -12,7 +12,8 @@ import pyarrow.compute as pc
 
 from tonframes.display import paragraph
 from tonframes.errors import StoreError
-from tonframes.fetch.histories.reading import AccountPage, read_page
+from tonframes.fetch.histories.batch import AccountPage, read_account_page
+from tonframes.fetch.histories.tasks import incomplete_periods
 from tonframes.fetch.histories.transactions import resolve_accounts
 from tonframes.fetch.plan import PLANS, times_of
 from tonframes.fetch.resolve import (
@@ -126,10 +127,13 @@ def plan_transactions(
     with resolve_client(client) as (online, service):
         target = resolve_folder(store, service)
         spans: Spans = {} if target is None else held_spans(target, wanted)
-        lacking = [a for a in wanted if not any(s.covers(period) for s in spans.get(a, ()))]
+        lacking = list(incomplete_periods(dict.fromkeys(wanted, period), spans))
         batches = list(online.batches(lacking)) if online and lacking else []
         rows = _held_rows(target, lacking, period)
-        looks = [_missing(online, b, period, spans, rows) for b in _some(batches)] if online else []
+        step = max(1, len(batches) // LOOKS)
+        looks = [
+            _missing(online, b, period, spans, rows) for b in batches[::step][:LOOKS] if online
+        ]
         most = online.page_limit.rows if online else 1
     # For each batch its states, its pages, and the transactions before and after the period.
     each = 1 + bool(period.start) + (period.stop is not None)
@@ -145,12 +149,6 @@ def plan_transactions(
         store=None if target is None else target.path,
         rows_held=len(rows),
     )
-
-
-def _some(batches: Sequence[list[str]]) -> list[list[str]]:
-    """Return a few batches from the whole list."""
-    step = max(1, len(batches) // LOOKS)
-    return list(batches[::step][:LOOKS])
 
 
 def _held_rows(store: Store | None, accounts: Sequence[str], period: Period) -> pa.Table:
@@ -185,10 +183,10 @@ def _count(client: Client, accounts: Sequence[str], period: Period) -> float:
     """Return about how many transactions accounts have in a period."""
     unit = period.unit
     window = range(period.start, period.end)
-    first = read_page(client, accounts, unit, window, most=ROWS)
+    first = read_account_page(client, accounts, unit, window, most=ROWS)
     if not first.full:
         return first.count
-    last = read_page(client, accounts, unit, window, most=ROWS, newest_first=True)
+    last = read_account_page(client, accounts, unit, window, most=ROWS, newest_first=True)
     oldest, newest = _ends(first, unit)[0], _ends(last, unit)[1]
     length = (newest if period.stop is None else period.stop) - (period.start or oldest)
     return length * (_density(first, unit) + _density(last, unit)) / 2

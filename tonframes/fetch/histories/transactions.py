@@ -1,22 +1,34 @@
-"""Fetch the transactions of accounts, and keep them in a store."""
+"""Fetch the transactions of accounts, also as they appear, and keep them in a store."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, NamedTuple
+from http import HTTPStatus
+from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from tonframes.addresses import to_raw, warn_of_unknown
 from tonframes.client import UnknownOperationError
-from tonframes.errors import IncompleteError, MissingError, TonframesError, warn
+from tonframes.errors import (
+    IncompleteError,
+    MissingError,
+    RequestError,
+    TonframesError,
+    warn,
+)
+from tonframes.fetch.follow import POLL
+from tonframes.fetch.histories.batch import WITNESS, last_transactions, read_account_page
 from tonframes.fetch.histories.chains import GENESIS, Created, Disputed, Named, Service
-from tonframes.fetch.histories.commits import EMPTY, Histories
-from tonframes.fetch.histories.reading import WITNESS, read_page
-from tonframes.fetch.histories.tasks import SpreadHistories
+from tonframes.fetch.histories.tasks import (
+    Histories,
+    HistoryResult,
+    incomplete_periods,
+)
 from tonframes.fetch.network import LAG, Network, masterchain_info
-from tonframes.fetch.progress import progress as shown
+from tonframes.fetch.progress import Counted, progress_bar
 from tonframes.fetch.resolve import (
     DEFAULT,
     ClientOption,
@@ -37,7 +49,7 @@ from tonframes.store import (
 from tonframes.wire.tables import concat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from tonframes.client import Client
     from tonframes.fetch.histories.chains import Step
@@ -148,7 +160,7 @@ def fetch_transactions(
         network.check_addresses(listed)
         if target is not None:
             target.verify_histories(wanted)
-        fetched: list[Tables] = [EMPTY]
+        fetched = HistoryResult()
 
         def result(label: str, proof: str, unknown: Sequence[str] = ()) -> Transactions:
             if target is not None:
@@ -156,7 +168,7 @@ def fetch_transactions(
                     target, wanted, period, label=label, proof=proof, unknown=unknown
                 )
             return Transactions(
-                transactions_in(concat(fetched), wanted, period),
+                transactions_in(concat(fetched.tables), wanted, period),
                 accounts=wanted,
                 unknown=unknown,
                 period=label,
@@ -165,7 +177,7 @@ def fetch_transactions(
             )
 
         try:
-            unknown, until, last = fetch_periods(
+            fetch_periods(
                 online,
                 target,
                 dict.fromkeys(wanted, period),
@@ -177,6 +189,7 @@ def fetch_transactions(
         except TonframesError as error:
             error.partial = result(f"part of the period {period}", "spans")
             raise
+        unknown, until = tuple(fetched.unknown), fetched.until
         warn_of_unknown(unknown, wanted, f"{service} knows no transactions")
         if until is None:
             return result(str(period), "account", unknown)
@@ -184,8 +197,8 @@ def fetch_transactions(
         past = period.stop is not None and (
             period.unit == "lt" or period.stop < datetime.now(UTC).timestamp() - LAG
         )
-        if until < last or past:
-            why = "is behind" if last else "does not tell the time of its last block"
+        if until < fetched.last or past:
+            why = "is behind" if fetched.last else "does not tell the time of its last block"
             before = "" if period.stop is None else f" before {period.spell(period.stop)}"
             warn(
                 f"{service} {why}: it may not have all transactions{before}. The result is "
@@ -195,74 +208,33 @@ def fetch_transactions(
         return result(label, "account" if whole else "spans", unknown)
 
 
-class Outcome(NamedTuple):
-    """What is known of periods that were fetched, beside the transactions.
-
-    Attributes
-    ----------
-    unknown
-        The accounts without any transactions.
-    until
-        The second until which all periods are held, if some are not held to their ends; 0 if it is
-        not known. None if all periods are complete.
-    last
-        The second until which it would be known, if all replicas that answered had the last block
-        of the service; 0 if the service does not tell it.
-    """
-
-    unknown: tuple[str, ...]
-    until: int | None
-    last: int
-
-
 def fetch_periods(
     client: Client,
     store: Store | None,
     periods: Mapping[str, Period],
-    fetched: list[Tables],
+    result: HistoryResult,
     network: Network,
     *,
     executor: ExecutorOption = None,
     progress: bool | None,
-) -> Outcome:
-    """Fetch and commit what a store lacks of the histories of accounts.
-
-    Parameters
-    ----------
-    periods
-        What is wanted of each account.
-    fetched
-        Takes what comes, if there is no store.
-    network
-        The network of which the transactions must be.
-    executor
-        Who fetches.
-
-    Raises
-    ------
-    IncompleteError
-        Some transactions did not come, or workers were lost. All others were fetched.
-    """
+) -> None:
+    """Fetch and commit what a store lacks of histories; the error at the end names the rest."""
     held = {} if store is None else held_spans(store, periods)
-    lacking = {
-        account: period
-        for account, period in periods.items()
-        if not any(span.covers(period) for span in held.get(account, ()))
-    }
-    unknown = [a for a in held if a not in lacking and not any(s.stop_lt for s in held[a])]
+    lacking = incomplete_periods(periods, held)
+    result.unknown += [a for a in held if a not in lacking and not any(s.stop_lt for s in held[a])]
     if not lacking:
-        return Outcome(tuple(unknown), None, 0)
+        return
     network.confirm()
-    with shown(len(lacking), "accounts", show=progress) as bar:
+    with progress_bar(len(lacking), "accounts", show=progress) as bar:
         service = _service(client, lacking.values())
+        result.last = service.surely_until
         workers = workers_for(executor, client, is_large=False)
-        histories = (
-            Histories(client, store, service, bar)
-            if workers == 1
-            else SpreadHistories(workers, client, store, service, bar)
-        )
+        histories = Histories(client, store, service, Counted(client, bar), result)
         try:
-            histories.fetch(lacking, held)
+            if workers == 1:
+                histories.fetch(lacking, held)
+            else:
+                histories.fetch_with(workers, lacking)
         except UnknownOperationError as error:
             error.missing = tuple(lacking.items())
             error.add_note(
@@ -271,7 +243,7 @@ def fetch_periods(
             )
             raise
         except TonframesError as error:
-            complete = set(histories.complete)
+            complete = set(result.complete)
             error.missing = tuple(pair for pair in lacking.items() if pair[0] not in complete)
             kept = "" if store is None else ", and all transactions that came are kept"
             error.add_note(
@@ -279,11 +251,8 @@ def fetch_periods(
                 "continue, call it again with the same arguments."
             )
             raise
-        finally:
-            fetched += histories.parts
-    if histories.lacking:
-        raise _incomplete(histories.lacking, periods, client.base_url, service, store)
-    return Outcome((*unknown, *histories.unknown), histories.until, service.surely_until)
+    if result.lacking:
+        raise _incomplete(result.lacking, periods, client.base_url, service, store)
 
 
 def resolve_accounts(accounts: Iterable[str]) -> list[str]:
@@ -308,7 +277,7 @@ def _service(client: Client, periods: Iterable[Period]) -> Service:
         return service
     try:
         window = range(service.surely_until)
-        page = read_page(client, [WITNESS], "utime", window, most=2, newest_first=True)
+        page = read_account_page(client, [WITNESS], "utime", window, most=2, newest_first=True)
     except UnknownOperationError:  # told when the transactions are asked for
         return service
     # The later one of two names the other one, which so is surely right.
@@ -326,56 +295,159 @@ def _incomplete(
     store: Store | None,
 ) -> IncompleteError:
     """Return the error that says which transactions did not come."""
-    missing = tuple((a, _period_of(step) or periods[a]) for a, step in lacking.items())
+    missing: list[tuple[str, Period]] = []
+    for name, step in lacking.items():
+        match step:
+            case Named(lt, floor):
+                missing.append((name, Period("lt", floor, lt + 1)))
+            case Disputed(lt) | Created(lt):
+                missing.append((name, Period("lt", lt, lt + 1)))
+            case _:
+                missing.append((name, periods[name]))
     account, period = missing[0]
     more = f" (and {len(missing) - 1} more accounts)" if len(missing) > 1 else ""
     kept = "" if store is None else "; all other transactions were kept"
     lt = (period.stop or 1) - 1
     history = f"the history of {account} from {url}{more}"
     begins = f"{history}: the service begins at {_moment(service.first_utime)}"
-    advice = f"use since={_least_since(service, periods[account])}, or a service with older blocks"
+    # The least `since` of which the service surely has all transactions.
+    least = _moment(service.first_utime + LAG)
+    if periods[account].unit == "lt" and periods[account] != Period():
+        least = f"lt:{service.first_lt}"
+    advice = f"use since={least!r}, or a service with older blocks"
     if isinstance(lacking[account], Named) and service.begins_after(lt):
         return IncompleteError(
             f"{begins}, and does not have the transaction with lt {lt}, which is older{kept}: "
             f"{advice}",
-            missing=missing,
+            missing=tuple(missing),
         )
     if isinstance(lacking[account], Created) and service.first_lt > GENESIS:
         return IncompleteError(
             f"{begins}, and the account was created with lt {lt}: whether it has transactions of "
             f"an earlier life is not known{kept}: {advice}",
-            missing=missing,
+            missing=tuple(missing),
         )
     if isinstance(lacking[account], Created):
         return IncompleteError(
             f"{history}: the account was created again with lt {lt}, and none of its transactions "
             f"before lt {lt} that came deleted it{kept}: try again later, or another service",
-            missing=missing,
+            missing=tuple(missing),
         )
     return IncompleteError(
         f"{history}: the transaction with lt {lt}, which another one or the state names, did not "
         "come in any attempt, or not with all its messages, or not with the hash that they name"
         f"{kept}: try again later, or another service",
-        missing=missing,
+        missing=tuple(missing),
     )
-
-
-def _period_of(step: Step) -> Period | None:
-    """Return the period of what did not come, if it is known."""
-    match step:
-        case Named(lt, floor):
-            return Period("lt", floor, lt + 1)
-        case Disputed(lt) | Created(lt):
-            return Period("lt", lt, lt + 1)
-    return None
-
-
-def _least_since(service: Service, period: Period) -> str:
-    """Return the least `since` of which a service surely has all transactions, as it is written."""
-    if period.unit == "lt" and period != Period():
-        return repr(f"lt:{service.first_lt}")
-    return repr(_moment(service.first_utime + LAG))
 
 
 def _moment(second: int) -> str:
     return f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}"
+
+
+# ── new transactions ─────────────────────────────────────────────────────────────────────────────
+
+
+def follow_transactions(
+    accounts: Iterable[str],
+    *,
+    since: Bound | None = None,
+    client: ClientOption = None,
+    store: StoreOption = DEFAULT,
+) -> Iterator[Transactions]:
+    """Fetch transactions of accounts as they appear, without end.
+
+    Parameters
+    ----------
+    accounts
+        As in `fetch_transactions`. A request for about 90 accounts each second looks for new ones.
+    since
+        As in `fetch_transactions`; None is now.
+    client, store
+        As in `fetch_transactions`, except "offline".
+
+    Yields
+    ------
+    Transactions: the new ones of all accounts that have some, without gaps and each once. With a
+    store they are committed first.
+
+    Raises
+    ------
+    RequestError
+        The service does not answer.
+
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> account = tf.read_accounts(tf.sample()).accounts.address[0]
+    >>> with tf.serve(tf.sample(), dialect="service") as url, tf.Client(url) as client:
+    ...     following = tf.follow_transactions(
+    ...         [account], since="2026-05-28T20:28", client=client, store=None
+    ...     )
+    ...     history = next(following)
+    >>> set(history.transactions.account) == {account}
+    True
+    """
+    listed = [accounts] if isinstance(accounts, str) else list(accounts)
+    wanted = resolve_accounts(listed)
+    first = Period.parse(since, None)
+    with resolve_client(client) as (online, service):
+        if online is None:
+            raise MissingError("offline: follow_transactions needs a service")
+        target = resolve_folder(store, service)
+        network = Network(online, target)
+        network.claim()
+        network.check_addresses(listed)
+        periods = dict.fromkeys(wanted, first)
+        seen = dict.fromkeys(wanted, 0)
+        if since is None:
+            seen |= _last(online, wanted)
+            periods = {account: Period("lt", lt + 1) for account, lt in seen.items()}
+        while True:
+            last = _last(online, wanted)
+            changed = {a: periods[a] for a in wanted if last.get(a, 0) > seen[a]}
+            tables = _fetch_new(online, target, changed, network) if changed else None
+            if tables is None:
+                online.wait(POLL)
+                continue
+            rows = tables["transactions"]
+            for row in rows.group_by("account").aggregate([("lt", "max")]).to_pylist():
+                periods[row["account"]] = Period("lt", row["lt_max"] + 1)
+                seen[row["account"]] = max(seen[row["account"]], row["lt_max"])
+            if len(rows):
+                yield Transactions(tables, accounts=list(changed), source=service)
+
+
+def _last(client: Client, accounts: Sequence[str]) -> dict[str, int]:
+    return {
+        account: last.lt
+        for batch in client.batches(accounts)
+        for account, last in last_transactions(client, batch).items()
+    }
+
+
+def _fetch_new(
+    client: Client, store: Store | None, periods: dict[str, Period], network: Network
+) -> Tables | None:
+    """Fetch the transactions of periods; None if the service does not have them yet."""
+    fetched = HistoryResult()
+    try:
+        fetch_periods(client, store, periods, fetched, network, progress=False)
+    except IncompleteError:
+        return None
+    except RequestError as error:
+        if error.status != HTTPStatus.NOT_FOUND or not error.retryable:
+            raise
+        return None
+    if store is None:
+        tables = concat(fetched.tables)
+    else:
+        least = min(p.start if p.unit == "lt" else 0 for p in periods.values())
+        held = held_transactions(store, list(periods), Period("lt", least), unknown=())
+        tables = {name: held.arrow(name) for name in ("transactions", "messages", "address_book")}
+    of_periods = [
+        period.of(tables["transactions"].filter(pc.equal(tables["transactions"]["account"], a)))
+        for a, period in periods.items()
+    ]
+    new = tables | {"transactions": pa.concat_tables(of_periods)}
+    return transactions_in(new, list(periods), Period())
