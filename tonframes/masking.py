@@ -20,12 +20,6 @@ class Key:
 
     It is not a str, because a debugger that shortens long strings would show how a key begins. The
     constructor raises nothing, because a traceback would show its argument; `check` raises.
-
-    Examples
-    --------
-    >>> key = Key("zyx-wvu-tsr-qpo")
-    >>> key, masked("'zyx-wvu-tsr-qpo' is no key")
-    (***, "'***' is no key")
     """
 
     __slots__ = ("__weakref__", "_kind", "_text")

@@ -4,11 +4,10 @@
 
     client      `Client`: one method for each operation of the service
     operations  the operations, their parameters, and the rows of a page
-    retry       repeats a request until it succeeds or cannot: attempts, waits, deadline, error
+    retry       repeats a request until it succeeds or cannot: attempts, waits, deadline, counts
     answers     classifies an answer: use it, try again, or give up; finds the text of an error
     transport   one HTTP exchange, limited in time and size
     rate        limits the requests per second
-    statistics  what a client has done so far
     arguments   checks of what a client is given
 """
 
@@ -21,8 +20,7 @@ from tonframes.client.operations import (
     TooManyRowsError,
 )
 from tonframes.client.rate import Recent, until
-from tonframes.client.retry import TooLongError, UnknownOperationError
-from tonframes.client.statistics import Statistics
+from tonframes.client.retry import Statistics, TooLongError, UnknownOperationError
 
 __all__ = [
     "LAST_LT",

@@ -99,16 +99,7 @@ _HINTS: dict[int, str] = {
 
 
 def judge(answer: Answer, url: str) -> Failure | None:
-    """Return what is wrong with an answer, or None if its content can be decoded.
-
-    Examples
-    --------
-    >>> content = b'{"error": "limit is not allowed: 1001 > 1000"}'
-    >>> judge(Answer(500, {}, content), "https://example.org").verdict
-    <Verdict.FINAL: 'would fail again'>
-    >>> judge(Answer(500, {}, b'{"error": "query timeout 3s"}'), "https://example.org").verdict
-    <Verdict.SLOW: 'took too long: may succeed later, or for fewer rows'>
-    """
+    """Return what is wrong with an answer, or None if its content can be decoded."""
     status, content = answer.status, answer.content
     is_html = content.lstrip()[:1] == b"<"
     if status == HTTPStatus.OK:
@@ -175,14 +166,6 @@ def retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds to wait from Retry-After, 0 if it is missing or invalid.
 
     A date is compared with the answer's own `Date`, so a wrong local clock does not matter.
-
-    Examples
-    --------
-    >>> retry_after({"Retry-After": "2"}), retry_after({"Retry-After": "-5"})
-    (2.0, 0.0)
-    >>> start, end = "Fri, 13 Feb 2026 23:31:30 GMT", "Fri, 13 Feb 2026 23:31:37 GMT"
-    >>> retry_after({"Date": start, "Retry-After": end})
-    7.0
     """
     text = headers.get("Retry-After", "").strip()
     if re.fullmatch(r"[0-9]{1,15}", text):
@@ -202,17 +185,7 @@ def _seconds(date: str) -> float | None:
 
 
 def text_of(content: bytes) -> str:
-    """Return the message in the answer of an error, whether JSON, HTML or plain text.
-
-    Examples
-    --------
-    >>> text_of(b'{"error": "blocks not found"}')
-    'blocks not found'
-    >>> text_of(b'{"ok": false, "result": "Ratelimit exceed", "code": 429}')
-    'Ratelimit exceed'
-    >>> text_of(b"<html><style>p {}</style><h1>502 Bad&nbsp;Gateway</h1>")
-    '502 Bad Gateway'
-    """
+    """Return the message in the answer of an error, whether JSON, HTML or plain text."""
     found = _error_object(content)
     for key in ("error", "result", "detail", "message"):
         if value := found.get(key):

@@ -21,15 +21,7 @@ class Site:
 
     @classmethod
     def parse(cls, text: str) -> Site:
-        """Check a base URL and split it. Errors do not quote it, because it may contain a secret.
-
-        Examples
-        --------
-        >>> Site.parse("https://TonCenter.com/api/v3/")
-        Site(url='https://toncenter.com', host='toncenter.com')
-        >>> Site.parse("http://[::1]:8081").is_loopback
-        True
-        """
+        """Check a base URL and split it; errors do not quote it: it may contain a secret."""
         if not isinstance(text, str):
             raise TypeError(f"base_url is a str, not {type(text).__name__}")
         if re.search(r"\s", text):  # urlsplit leaves line breaks out

@@ -29,8 +29,7 @@ from tonframes.client.operations import (
     TooManyRowsError,
 )
 from tonframes.client.rate import Recent
-from tonframes.client.retry import LargeAnswerError, Retry, TooLongError, TooSlowError
-from tonframes.client.statistics import Statistics
+from tonframes.client.retry import LargeAnswerError, Retry, Statistics, TooLongError, TooSlowError
 from tonframes.errors import RequestError, shorten
 from tonframes.masking import Key
 

@@ -109,13 +109,7 @@ def check(parameters: Mapping[str, object]) -> None:
 
 
 def in_words(operation: Operation, parameters: Mapping[str, object]) -> str:
-    """Return a question for a message.
-
-    Examples
-    --------
-    >>> in_words(TRANSACTIONS, {"account": ["0:AB", "0:CD"], "start_lt": 1, "end_lt": 2})
-    "transactions of '0:AB' and 1 more, lt from 1 to 2"
-    """
+    """Return a question for a message."""
     words = operation.name
     for name in ("address", "account"):
         if isinstance(addresses := parameters.get(name), list):
@@ -132,16 +126,6 @@ class PageLimit:
     of 250 do not. So a page that does not come halves the limit, and pages that come raise it
     again, by a quarter. What the service does not allow, `most`, is not asked for again. Threads
     share it.
-
-    Examples
-    --------
-    >>> limit = PageLimit()
-    >>> limit.too_slow(1000)
-    >>> limit.rows
-    500
-    >>> limit.allow(100)
-    >>> limit.rows
-    100
     """
 
     def __init__(self) -> None:

@@ -228,14 +228,7 @@ def _content(response: requests.Response) -> bytes | None:
 
 
 def _failure(error: BaseException, exchange: _Exchange, silence: float) -> Failure:
-    """Return the innermost cause of an error; the errors around it repeat the long URL.
-
-    Examples
-    --------
-    >>> error = requests.ConnectionError(urllib3.exceptions.ProtocolError("cut", OSError("bad")))
-    >>> _failure(error, _Exchange(0, bool, None, print), 1).reason
-    'OSError: bad'
-    """
+    """Return the innermost cause of an error; the errors around it repeat the long URL."""
     if exchange.is_late:
         return _late(_TOO_LATE)
     inner: BaseException | None = error
