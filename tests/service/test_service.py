@@ -272,28 +272,33 @@ def test_a_masterchain_block_that_is_not_held_is_not_found(specified, seqno):
     assert error(specified, "masterchainBlockShards", seqno=seqno) == expected
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"seqno": []},
-        *({"seqno": s} for s in ("", "abc", "-1", "1.0", "0x10", " 1", "1e3", "9" * 30, "\uff11")),
-        {"seqno": ["181", "182"]},
-        *({"limit": s} for s in ("0", "-5", "1001", "abc", "", "1.5", str(2**70))),
-        *({"offset": s} for s in ("-1", "abc", "", "9" * 30, "+1")),
-    ],
-)
-def test_parameters_outside_the_rules_are_refused(specified, wrong):
-    [name] = wrong
-    status, text = error(specified, "masterchainBlockShards", **{"seqno": FIRST} | wrong)
-    assert status == 422
-    assert text.startswith(f"{name} must be one integer")
-
-
-@pytest.mark.parametrize("limit", [1, 1000])
-def test_the_ends_of_the_range_of_limit_are_inside(specified, limit):
-    status, answer = get(specified, "masterchainBlockShards", seqno=FIRST, limit=limit)
-    assert status == 200
-    assert 1 <= len(answer["transactions"]) <= limit
+def test_parameters_outside_the_rules_are_refused(specified):
+    wrong = {
+        "seqno": (
+            [],
+            "",
+            "abc",
+            "-1",
+            "1.0",
+            "0x10",
+            " 1",
+            "1e3",
+            "9" * 30,
+            "\uff11",
+            ["181", "182"],
+        ),
+        "limit": ("0", "-5", "1001", "abc", "", "1.5", str(2**70)),
+        "offset": ("-1", "abc", "", "9" * 30, "+1"),
+    }
+    with connect(specified) as connection:
+        for name, values in wrong.items():
+            for value in values:
+                query = urlencode({"seqno": FIRST} | {name: value}, doseq=True)
+                connection.request("GET", f"/api/v3/masterchainBlockShards?{query}")
+                answer = connection.getresponse()
+                assert answer.status == 422
+                text = json.loads(answer.read())["error"]
+                assert text.startswith(f"{name} must be one integer")
 
 
 def test_limit_is_100_and_offset_0_where_the_specification_is_silent(tmp_path):
@@ -611,13 +616,6 @@ def test_deployed_services_read_paths_and_names_leniently(deployed, states, targ
     assert (status, body) == expected[:2]
 
 
-def test_deployed_pages_are_asked_for_in_any_spelling(deployed):
-    plain = get(deployed, "transactionsByMasterchainBlock", seqno=240, limit=2, sort="asc")
-    asked = {"SEQNO": 240, "limit[]": 2, "Sort": "ASC"}
-    assert get(deployed, "TransactionsByMasterchainBlock/", **asked) == plain
-    assert get(deployed, "masterchaininfo/") == get(deployed, "masterchainInfo")
-
-
 def test_other_spellings_are_not_specified(specified, states):
     address = states["accounts"][0]["address"]
     for target in (f"accountStates/?address={address}", f"accountstates?address={address}"):
@@ -648,24 +646,21 @@ def test_the_specification_has_no_nulls(specified):
 def test_recorded_answers_are_served_as_they_were_recorded(real, tmp_path):
     """A store of recorded transactions answers with each of them as today's service would."""
     files = {int(path.stem): path for path in (real / "masterchainBlockShards").glob("*.json")}
+    read = [pages.read(schema.BLOCKS_ANSWER, path.read_bytes()) for path in files.values()]
+    tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
+    tables["blocks"] = schema.BLOCKS.schema.empty_table()
+    store = Store(tmp_path)
+    store.claim("-239", "recorded")
+    ranges = [range(seqno, seqno + 1) for seqno in sorted(files)]
+    store.write_blocks(tables, ranges, proof="recorded")
+    held = HeldRows(store, "service")
     exchanged = 0
     for seqno, path in files.items():
-        document = json.loads(path.read_bytes())
-        read = [pages.read(schema.BLOCKS_ANSWER, path.read_bytes())]
-        tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
-        tables["blocks"] = schema.BLOCKS.schema.empty_table()
-        store = Store(tmp_path / path.stem)
-        store.claim("-239", "recorded")
-        store.write_blocks(tables, [range(seqno, seqno + 1)], proof="recorded")
-        served = {
-            row["hash"]: row
-            for row in (
-                json.loads(bytes(held.json))
-                for held in HeldRows(store, "service").transactions(seqno)
-            )
-        }
-        assert len(served) == len(document["transactions"])
-        for row in document["transactions"]:
+        rows = (json.loads(bytes(row.json)) for row in held.transactions(seqno))
+        served = {row["hash"]: row for row in rows}
+        recorded = json.loads(path.read_bytes())["transactions"]
+        assert len(served) == len(recorded)
+        for row in recorded:
             expected = as_scanned(row)
             exchanged += expected != row
             assert without_added(served[row["hash"]], expected) == expected
@@ -765,24 +760,20 @@ def test_metadata_of_a_jetton_wallet_comes_with_its_master_s(specified, deployed
             assert answer["metadata"] == {}
 
 
-@pytest.mark.parametrize(
-    "entry",
-    ["null", "{}", '{"token_info": null}', '{"token_info": [null, 7]}']
-    + [
-        f'{{"token_info": [{{"type": "jetton_wallets", "extra": {extra}}}]}}'
-        for extra in ("null", "[]", "{}", '{"jetton": 7}', '{"jetton": null}', '{"jetton": "x"}')
-    ],
-)
-def test_metadata_of_any_form_is_served(tmp_path, entry):
+def test_metadata_of_any_form_is_served(tmp_path):
     chain = Chain(seed=3, first_seqno=50, transactions_per_block=8)
     make_blocks(tmp_path, chain, range(50, 51))
     states = chain.account_states()
-    address = states["accounts"][0]["address"]
-    states["metadata"] = {address: json.loads(entry)}
+    extras = (None, [], {}, {"jetton": 7}, {"jetton": None}, {"jetton": "x"})
+    wallets = [{"token_info": [{"type": "jetton_wallets", "extra": extra}]} for extra in extras]
+    entries = [None, {}, {"token_info": None}, {"token_info": [None, 7]}, *wallets]
+    addresses = [row["address"] for row in states["accounts"]]
+    states["metadata"] = dict(zip(addresses, entries, strict=False))
+    assert len(states["metadata"]) == len(entries)
     make_accounts(tmp_path, states, moment=datetime(2026, 1, 1, tzinfo=UTC))
     with serve(tmp_path) as url:
-        answer = get(url, "accountStates", address=address)[1]
-    assert answer["metadata"] == {address: json.loads(entry)}
+        answer = get(url, "accountStates", address=addresses)[1]
+    assert answer["metadata"] == states["metadata"]
 
 
 def test_account_states_by_hash_of_code(deployed, states):
@@ -916,7 +907,7 @@ def test_shard_state_is_the_end_of_each_chain(deployed, bodies):
 
 def test_shard_state_before_and_at_the_start_of_a_store(tmp_path, bodies):
     truth = true_tips(bodies)
-    for start in range(FIRST + 31, LAST - 20, 14):
+    for start in range(FIRST + 31, LAST - 20, 28):
         folder = tmp_path / str(start)
         part = range(start, start + 20)
         shown = [{"blocks": bodies[seqno]["blocks"], "transactions": []} for seqno in part]
@@ -1160,7 +1151,7 @@ def test_a_client_that_reads_nothing_is_let_go(path, bodies, capfd, monkeypatch)
         raw.settimeout(IN_TIME)
         raw.connect(("127.0.0.1", urlsplit(url).port))
         raw.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 200)
-        time.sleep(1)
+        time.sleep(0.5)
         received = 0
         with contextlib.suppress(ConnectionError):
             while chunk := raw.recv(2**20):
@@ -1289,7 +1280,7 @@ def test_threads_get_what_they_ask_for(specified, bodies, states):
     def work(seed):
         rng = random.Random(seed)
         with connect(specified) as connection:
-            for _ in range(40):
+            for _ in range(12):
                 if rng.random() < 0.3:
                     asked = rng.sample(accounts, 5)
                     query = urlencode({"address": asked}, doseq=True)
