@@ -515,13 +515,9 @@ class ClientSettings:
         return client
 
     def __reduce__(self) -> tuple[object, ...]:
-        state = {each.name: getattr(self, each.name) for each in fields(self)}
-        key = state.pop("key")
-        return _settings, (None if key is None else key.reveal(), state)
+        base_url, key, *others = (getattr(self, each.name) for each in fields(self))
+        return _settings, (base_url, None if key is None else key.reveal(), *others)
 
 
-def _settings(key: str | None, state: Mapping[str, Any]) -> ClientSettings:
-    # First of all: a traceback may show local variables.
-    hidden = None if key is None else Key(key)
-    del key
-    return ClientSettings(key=hidden, **state)
+def _settings(base_url: str, key: str | None, *others: Any) -> ClientSettings:
+    return ClientSettings(base_url, None if key is None else Key(key), *others)
