@@ -64,11 +64,11 @@ class _Exchange:
     key: Key | None
     sent: Callable[[], None]
     socket: socket.socket | None = None
-    is_late: bool = False
+    is_over: bool = False
 
     def look(self) -> None:
-        self.is_late = time.monotonic() >= self.ends
-        if self.is_late or self.stopped():
+        if time.monotonic() >= self.ends or self.stopped():
+            self.is_over = True
             self.break_off()
 
     def break_off(self) -> None:
@@ -94,8 +94,9 @@ class _Watch:
         with self._lock:
             self._exchanges.add(exchange)
             if not self._watching:
-                Thread(target=self._watch, name="tonframes watch", daemon=True).start()
-                self._watching = True
+                with suppress(RuntimeError):  # Python ends: no thread can be started any more
+                    Thread(target=self._watch, name="tonframes watch", daemon=True).start()
+                    self._watching = True
         try:
             yield
         finally:
@@ -201,7 +202,7 @@ class Transport:
             return _failure(error, exchange, silence)
         finally:
             _exchange.reset(token)
-        if exchange.is_late:  # an answer without a length ends where the connection does
+        if exchange.is_over:  # an answer without a length ends where the connection does
             return _late(_TOO_LATE)
         if content is None:
             reason = f"an answer of more than {LARGEST_ANSWER} bytes after decompression"
@@ -229,7 +230,7 @@ def _content(response: requests.Response) -> bytes | None:
 
 def _failure(error: BaseException, exchange: _Exchange, silence: float) -> Failure:
     """Return the innermost cause of an error; the errors around it repeat the long URL."""
-    if exchange.is_late:
+    if exchange.is_over:
         return _late(_TOO_LATE)
     inner: BaseException | None = error
     while inner is not None:
