@@ -7,35 +7,18 @@ import gc
 import pickle
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tonframes.errors import DecodeError, RequestError
-from tonframes.masking import MASK, PIECE, Key, masked
+from tonframes.masking import MASK, Key, masked
 
 KEY = "0123456789abcdefGHIJKLMNOP_-"
 
 
-@given(before=st.text(max_size=20), after=st.text(max_size=20), cut=st.integers(PIECE, len(KEY)))
-def test_a_key_and_what_is_cut_of_it_are_masked(before, after, cut):
-    key = Key(KEY)
-    for piece in (KEY[:cut], KEY[-cut:], KEY[:cut].upper()):
-        shown = masked(f"{before}{piece}{after}")
-        assert MASK in shown
-        assert not any(KEY[at : at + PIECE] in shown for at in range(len(KEY) - PIECE + 1))
-    assert key.reveal() == KEY
-
-
-@given(st.text(alphabet="xyz ", max_size=50))
-def test_other_text_stays(text):
-    key = Key(KEY)
-    assert masked(text) == key.mask(text) == text
-
-
-def test_a_short_key_is_masked_as_a_whole():
-    key = Key("abc")
-    assert masked("abc, ab, xabcx") == "***, ab, x***x"
-    assert repr(key) == MASK
+def test_a_key_is_masked_wherever_it_stands():
+    key = Key(f" {KEY}\n")
+    assert masked(f"{KEY}, x{KEY}{KEY}y") == key.mask(f"{KEY}, x{KEY}{KEY}y") == "***, x******y"
+    assert masked("other text") == "other text"
+    assert (key.reveal(), repr(key)) == (KEY, MASK)
 
 
 def test_several_keys_are_masked_and_none_that_nobody_has():

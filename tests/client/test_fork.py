@@ -63,8 +63,9 @@ def test_a_forked_process_refuses_the_client_and_does_not_hang(use):  # F77
         threads = [Thread(target=asked, args=[client]) for _ in range(8)]
         for thread in threads:
             thread.start()
-        time.sleep(0.5)
         counter, turn = client._retry._counter._lock, client._retry._rate._turn
+        while not (turn.locked() and server.seen):
+            time.sleep(0.01)
         with counter:  # as a thread may have it at any time
             assert turn.locked()
             said = in_child(lambda: use(client))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from enum import Enum
 from html import unescape
@@ -14,15 +14,29 @@ from typing import TYPE_CHECKING
 from urllib.parse import urljoin, urlsplit
 
 from tonframes.errors import shorten
+from tonframes.masking import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from tonframes.client.transport import Answer
     from tonframes.errors import TonframesError
 
 #: Only this many bytes of an HTML answer are searched for its text.
 TEXT_BYTES = 8 * 2**10
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """An HTTP answer, decompressed.
+
+    `refuse` closes the connection: if this is not the answer to the request, neither are those that
+    follow it there.
+    """
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes = field(repr=False)
+    refuse: Callable[[], None] = field(default=lambda: None, repr=False)
 
 
 class Verdict(Enum):
@@ -40,24 +54,12 @@ class Verdict(Enum):
     FINAL = "would fail again"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Failure:
     """Why an attempt returned no value.
 
-    Attributes
-    ----------
-    verdict
-        Whether the next attempt can succeed.
-    reason
-        What the service said, or what happened. The full text: not shortened, the key not removed.
-    status
-        HTTP status; None if there was no answer.
-    retry_after
-        Seconds to wait, as the service asks.
-    hint
-        What the user can do about it.
-    cause
-        The error that the caller's `parse` raised.
+    `reason` is what the service said or what happened, `status` None if there was no answer, `hint`
+    what the user can do about it, and `cause` the error that the caller's `parse` raised.
     """
 
     verdict: Verdict
@@ -66,6 +68,10 @@ class Failure:
     retry_after: float = 0.0
     hint: str = ""
     cause: TonframesError | None = None
+
+    def __post_init__(self) -> None:
+        # A service may send back the key that it got.
+        self.reason = masked(self.reason)
 
 
 # The ton-indexer sends some errors with a misleading status (its source: index/crud_blocks.go,
@@ -93,17 +99,7 @@ _HINTS: dict[int, str] = {
 
 
 def judge(answer: Answer, url: str) -> Failure | None:
-    """Return what is wrong with an answer, or None if its content can be decoded.
-
-    Examples
-    --------
-    >>> from tonframes.client.transport import Answer
-    >>> content = b'{"error": "limit is not allowed: 1001 > 1000"}'
-    >>> judge(Answer(500, {}, content), "https://example.org").verdict
-    <Verdict.FINAL: 'would fail again'>
-    >>> judge(Answer(500, {}, b'{"error": "query timeout 3s"}'), "https://example.org").verdict
-    <Verdict.SLOW: 'took too long: may succeed later, or for fewer rows'>
-    """
+    """Return what is wrong with an answer, or None if its content can be decoded."""
     status, content = answer.status, answer.content
     is_html = content.lstrip()[:1] == b"<"
     if status == HTTPStatus.OK:
@@ -130,7 +126,11 @@ def judge(answer: Answer, url: str) -> Failure | None:
     if verdict is Verdict.UNKNOWN:
         hint = "check that base_url is a service of the API v3"
     said: int | None = status
-    if verdict is Verdict.ABSENT and (is_html or not _is_error_object(content)):
+    said_by = _error_object(content)
+    # An error of the service has its text as `error`. Those of the gateway have a member `ok` as
+    # well, and those of other servers `message` or `detail`.
+    by_service = isinstance(said_by.get("error"), str) and "ok" not in said_by
+    if verdict is Verdict.ABSENT and not by_service:
         # Only the service itself knows that it has nothing there. A 404 page of a gateway must not
         # look like the end of a list, so the status is not passed on.
         verdict, said = Verdict.NOT_FOUND, None
@@ -166,14 +166,6 @@ def retry_after(headers: Mapping[str, str]) -> float:
     """Return the seconds to wait from Retry-After, 0 if it is missing or invalid.
 
     A date is compared with the answer's own `Date`, so a wrong local clock does not matter.
-
-    Examples
-    --------
-    >>> retry_after({"Retry-After": "2"}), retry_after({"Retry-After": "-5"})
-    (2.0, 0.0)
-    >>> start, end = "Fri, 13 Feb 2026 23:31:30 GMT", "Fri, 13 Feb 2026 23:31:37 GMT"
-    >>> retry_after({"Date": start, "Retry-After": end})
-    7.0
     """
     text = headers.get("Retry-After", "").strip()
     if re.fullmatch(r"[0-9]{1,15}", text):
@@ -193,17 +185,7 @@ def _seconds(date: str) -> float | None:
 
 
 def text_of(content: bytes) -> str:
-    """Return the message in the answer of an error, whether JSON, HTML or plain text.
-
-    Examples
-    --------
-    >>> text_of(b'{"error": "blocks not found"}')
-    'blocks not found'
-    >>> text_of(b'{"ok": false, "result": "Ratelimit exceed", "code": 429}')
-    'Ratelimit exceed'
-    >>> text_of(b"<html><style>p {}</style><h1>502 Bad&nbsp;Gateway</h1>")
-    '502 Bad Gateway'
-    """
+    """Return the message in the answer of an error, whether JSON, HTML or plain text."""
     found = _error_object(content)
     for key in ("error", "result", "detail", "message"):
         if value := found.get(key):
@@ -223,20 +205,11 @@ def _error_object(content: bytes) -> dict[str, object]:
     return found if isinstance(found, dict) else {}
 
 
-def _is_error_object(content: bytes) -> bool:
-    """Return whether the service wrote this error: its objects have the text as `error`.
-
-    Those of the gateway have a member `ok` as well, and those of other servers `message` or
-    `detail`.
-    """
-    found = _error_object(content)
-    return isinstance(found.get("error"), str) and "ok" not in found
-
-
 def _host(url: str, location: str) -> str:
     try:
         found = urlsplit(urljoin(url, location))
     except ValueError:
         return shorten(location)
     # Host and port only: they may follow a user name and password.
-    return shorten(f"{found.scheme}://{found.netloc.rpartition('@')[2]}") if location else "nowhere"
+    target = f"{found.scheme}://{found.netloc.rpartition('@')[2]}"
+    return shorten(target) if location else "nowhere"

@@ -5,9 +5,59 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import dataclass
+from ipaddress import ip_address
+from urllib.parse import urlsplit
 
 from tonframes.errors import shorten
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """The address of a service: its URL without a slash at the end, and the host in lower case."""
+
+    url: str
+    host: str
+
+    @classmethod
+    def parse(cls, text: str) -> Site:
+        """Check a base URL and split it; errors do not quote it: it may contain a secret."""
+        if not isinstance(text, str):
+            raise TypeError(f"base_url is a str, not {type(text).__name__}")
+        if re.search(r"\s", text):  # urlsplit leaves line breaks out
+            raise ValueError("base_url contains white space")
+        try:
+            parts = urlsplit(text)
+            host, port = parts.hostname or "", parts.port
+        except ValueError:
+            raise ValueError("base_url is not a URL: its host or port is invalid") from None
+        if parts.scheme not in {"http", "https"}:
+            raise ValueError("base_url must start with https:// or http://")
+        if "@" in parts.netloc:
+            raise ValueError("base_url contains a user name or password; pass a key as api_key")
+        if "?" in text or "#" in text:
+            raise ValueError("base_url must not contain ? or #; pass a key as api_key")
+        if not re.fullmatch(r"[\w.-]+|[0-9a-f:.]+", host) or not re.fullmatch(
+            r"[!-\[\]-~]*", parts.path
+        ):
+            raise ValueError("base_url must have a host, and no space or backslash in its path")
+        netloc = f"[{host}]" if ":" in host else host
+        netloc += "" if port is None else f":{port}"
+        path = re.sub(r"(/api/v3)?/*$", "", parts.path.rstrip("/"))
+        return cls(f"{parts.scheme}://{netloc}{path}", host)
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether it is this computer itself."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
+
+    @property
+    def is_ton_center(self) -> bool:
+        """Whether it is TON Center, mainnet or testnet."""
+        return self.host == "toncenter.com" or self.host.endswith(".toncenter.com")
 
 
 def checked_addresses(addresses: Sequence[str]) -> Sequence[str]:
@@ -30,7 +80,7 @@ def checked_addresses(addresses: Sequence[str]) -> Sequence[str]:
     return list(addresses)
 
 
-def check_whole(value: int, name: str, allowed: range) -> None:
+def check_whole(value: object, name: str, allowed: range) -> None:
     """Check that an argument is an int within bounds."""
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"{name} is an int, not {type(value).__name__}")
@@ -46,11 +96,3 @@ def positive(value: float, name: str, *, most: float = 10.0**6) -> float:
         bounds = "greater than 0" + (f" and at most {most:g}" if math.isfinite(most) else "")
         raise ValueError(f"{name} is {bounds}, not {value:g}")
     return float(value)
-
-
-def user_agent() -> str:
-    """Return how a client names itself to the service."""
-    try:
-        return f"tonframes/{version('tonframes')}"
-    except PackageNotFoundError:  # run from source, not installed
-        return "tonframes/unknown"

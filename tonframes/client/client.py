@@ -1,31 +1,42 @@
-"""The client of an index service: its address, its key, and how fast it is asked."""
+"""The client of an index service: its address, its key, how fast it is asked, and what for."""
 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
+from http import HTTPStatus
+from importlib.metadata import PackageNotFoundError, version
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Unpack
 from urllib.parse import urlencode
 
 from tonframes import display
-from tonframes.client.arguments import check_whole, positive, user_agent
-from tonframes.client.limit import PageLimit
-from tonframes.client.operations import Operations
+from tonframes.client import operations
+from tonframes.client.answers import Verdict
+from tonframes.client.arguments import Site, check_whole, checked_addresses, positive
+from tonframes.client.operations import (
+    FEWEST_ROWS,
+    MOST_ADDRESS_BYTES,
+    MOST_ADDRESSES,
+    MOST_ROWS,
+    LtWindow,
+    Operation,
+    Page,
+    PageLimit,
+    TimeWindow,
+    TooManyRowsError,
+)
 from tonframes.client.rate import Recent
-from tonframes.client.retry import Retry
-from tonframes.client.site import Site
-from tonframes.client.size import LARGEST_ANSWER, LARGEST_OF
-from tonframes.client.statistics import Statistics
+from tonframes.client.retry import LargeAnswerError, Retry, Statistics, TooLongError, TooSlowError
+from tonframes.errors import RequestError, shorten
 from tonframes.masking import Key
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from types import TracebackType
     from typing import NoReturn, Self
-
-    from tonframes.client.answers import Verdict
 
 T = TypeVar("T")
 
@@ -38,12 +49,15 @@ UNLIMITED_IN_FLIGHT = 16
 FIRST_SECONDS = 0.2
 
 
-class Client(Operations):
+class Client:
     """A client of one index service. It repeats failed requests and limits their rate.
 
     The methods are named after the service's operations. Each takes a function `parse` that turns
     the content of an answer into the value to return. If `parse` raises `DecodeError` or another
-    `TonframesError`, the request is sent again.
+    `TonframesError`, the request is sent again. Those that return pages take `limit`, the rows of
+    the page, 1 to 1000, and `offset`, the number of rows before it; the bounds of a window are
+    included. With `divisible=True`, and for windows, a page that does not come in time raises a
+    `TooManyRowsError` at once: the caller asks for fewer rows.
 
     Threads may share a client, and then share its rate limit. A client cannot be pickled, nor used
     after a fork: create one in each process. What a fetch with `executor=` sends to its workers are
@@ -70,7 +84,6 @@ class Client(Operations):
         Longest time for all attempts of a request, with the reading of their answers, and the waits
         between them, in seconds; waits for the rate limit are not counted. A single attempt may
         take a third of it, or `timeout` if that is more.
-
     max_in_flight
         Most requests under way at the same time while blocks are fetched. Fewer are, if the rate
         limit and the time that an answer takes do not call for so many.
@@ -112,35 +125,241 @@ class Client(Operations):
         del api_key
         if base_url is None:
             base_url = os.environ.get("TONFRAMES_URL") or "https://toncenter.com"
-        self._site = Site.parse(base_url)
-        if key is None and self._site.is_ton_center and os.environ.get("TONCENTER_API_KEY"):
+        self._site = site = Site.parse(base_url)
+        if key is None and site.is_ton_center and os.environ.get("TONCENTER_API_KEY"):
             key = Key(os.environ["TONCENTER_API_KEY"])
         if key is not None:
             key.check()
-            if not self._site.keeps_secrets:
-                url = self._site.url
-                raise ValueError(f"a key is not sent without encryption: use https, not {url}")
+            if not site.url.startswith("https:") and not site.is_loopback:
+                raise ValueError(f"a key is not sent without encryption: use https, not {site.url}")
         if requests_per_second is None:
             requests_per_second = inf
-            if self._site.is_ton_center:
+            if site.is_ton_center:
                 requests_per_second = RATE_WITHOUT_KEY if key is None else RATE_WITH_KEY
         self._requests_per_second = positive(requests_per_second, "requests_per_second", most=inf)
-        headers = {
-            "Accept": "application/json",
-            "Accept-Encoding": "gzip",
-            "User-Agent": user_agent(),
-        }
         check_whole(max_in_flight, "max_in_flight", range(1, 257))
         self._most_in_flight = max_in_flight
         self.page_limit = PageLimit()
+        try:
+            agent = f"tonframes/{version('tonframes')}"
+        except PackageNotFoundError:  # run from source, not installed
+            agent = "tonframes/unknown"
         self._retry = Retry(
-            self._site,
-            headers,
+            site,
+            {"Accept": "application/json", "Accept-Encoding": "gzip", "User-Agent": agent},
             key,
             rate=self._requests_per_second,
             timeout=positive(timeout, "timeout"),
             deadline=positive(deadline, "deadline"),
         )
+
+    # ── the operations ───────────────────────────────────────────────────────────────────────────
+
+    def account_states(
+        self, addresses: Sequence[str], parse: Callable[[bytes], T], *, include_boc: bool = True
+    ) -> T:
+        """Fetch the present states of accounts in one request.
+
+        Parameters
+        ----------
+        addresses
+            1 to 1024 addresses in any form. 1024 make a URL longer than most gateways accept:
+            see `account_states_in_batches`.
+        parse
+            Turns the content of the answer into the value to return.
+        include_boc
+            Whether to fetch code and data of the contracts.
+        """
+        addresses = checked_addresses(addresses)
+        if len(addresses) > MOST_ADDRESSES:
+            raise ValueError(
+                f"one request takes at most {MOST_ADDRESSES} addresses, not {len(addresses)}; "
+                "account_states_in_batches takes any number"
+            )
+        return self._account_states(addresses, range(len(addresses)), parse, include_boc)
+
+    def account_states_in_batches(
+        self, addresses: Sequence[str], parse: Callable[[bytes], T], *, include_boc: bool = True
+    ) -> Iterator[tuple[list[str], T]]:
+        """Fetch the present states of any number of accounts, in several requests.
+
+        Yields each batch of addresses and its value, in the order given. If a URL is too long for
+        the service or a gateway before it, or an answer too large, this batch and the later ones
+        are halved.
+        """
+        addresses = checked_addresses(addresses)
+        start, size = 0, MOST_ADDRESS_BYTES
+        while start < len(addresses):
+            batch = next(self.batches(addresses[start : start + MOST_ADDRESSES], size))
+            place = range(start, start + len(batch))
+            try:
+                value = self._account_states(addresses, place, parse, include_boc)
+            except (TooLongError, LargeAnswerError):
+                if len(batch) == 1:
+                    raise
+                size = sum(map(_bytes_in_url, batch)) // 2
+                continue
+            yield batch, value
+            start = place.stop
+
+    @staticmethod
+    def batches(addresses: Sequence[str], size: int = MOST_ADDRESS_BYTES) -> Iterator[list[str]]:
+        """Split addresses into batches of at most so many bytes in a URL, each for one request.
+
+        Examples
+        --------
+        >>> from tonframes import Client
+        >>> addresses = [f"0:{number:064X}" for number in range(200)]
+        >>> [len(batch) for batch in Client.batches(addresses)]
+        [90, 90, 20]
+        """
+        batch: list[str] = []
+        used = 0
+        for address in checked_addresses(addresses):
+            more = _bytes_in_url(address)
+            if batch and (used + more > size or len(batch) == MOST_ADDRESSES):
+                yield batch
+                batch, used = [], 0
+            batch.append(address)
+            used += more
+        yield batch
+
+    def masterchain_block_shards(
+        self, seqno: int, parse: Callable[[bytes], T], **page: Unpack[Page]
+    ) -> T:
+        """Fetch a page of what a masterchain block commits."""
+        return self._page(operations.MASTERCHAIN_BLOCK_SHARDS, parse, {"seqno": seqno, **page})
+
+    def transactions_by_masterchain_block(
+        self, seqno: int, parse: Callable[[bytes], T], **page: Unpack[Page]
+    ) -> T:
+        """Fetch a page of the transactions in the blocks that a masterchain block commits."""
+        operation = operations.TRANSACTIONS_BY_MASTERCHAIN_BLOCK
+        return self._page(operation, parse, {"seqno": seqno, **page})
+
+    def blocks(self, parse: Callable[[bytes], T], **window: Unpack[TimeWindow]) -> T:
+        """Fetch a page of the blocks of a window of time, of all workchains, oldest first.
+
+        Not every service has this operation. Blocks of one second come in no order. The logical
+        time is the one that a block begins with.
+        """
+        return self._page(operations.BLOCKS, parse, {**window})
+
+    def transactions(self, parse: Callable[[bytes], T], **window: Unpack[LtWindow]) -> T:
+        """Fetch a page of the transactions of a window of logical time, by (lt, account).
+
+        Not every service has this operation.
+        """
+        return self._page(operations.TRANSACTIONS, parse, {**window})
+
+    def account_transactions(
+        self,
+        accounts: Sequence[str],
+        parse: Callable[[bytes], T],
+        *,
+        unit: Literal["lt", "utime"],
+        first: int,
+        last: int,
+        newest_first: bool = False,
+        **page: Unpack[Page],
+    ) -> T:
+        """Fetch a page of the transactions of some accounts, by (lt, account).
+
+        Not every service has this operation. Rows of a window of time come by (now, lt, account).
+
+        Parameters
+        ----------
+        accounts
+            Addresses in any form, as many as `batches` puts into one request.
+        parse
+            Turns the content of the answer into the value to return.
+        unit
+            What the window is of: "lt" is logical time, "utime" unix seconds.
+        first, last
+            First and last number of the window, both included.
+        newest_first
+            Whether to return the rows in the opposite order.
+        """
+        window = {"account": checked_addresses(accounts), f"start_{unit}": first}
+        window |= {f"end_{unit}": last, **page} | ({"sort": "desc"} if newest_first else {})
+        return self._page(operations.TRANSACTIONS, parse, window)
+
+    def masterchain_block_shard_state(self, seqno: int, parse: Callable[[bytes], T]) -> T:
+        """Fetch the last block of each shard as of a masterchain block."""
+        return self._ask(operations.MASTERCHAIN_BLOCK_SHARD_STATE, parse, {"seqno": seqno})
+
+    def masterchain_info(self, parse: Callable[[bytes], T]) -> T:
+        """Fetch the first and the last masterchain block that the service has."""
+        return self._ask(operations.MASTERCHAIN_INFO, parse, {})
+
+    def _account_states(
+        self,
+        addresses: Sequence[str],
+        place: range,
+        parse: Callable[[bytes], T],
+        include_boc: bool,  # noqa: FBT001
+    ) -> T:
+        """Fetch the states of the addresses at some positions."""
+        parameters = {
+            "address": addresses[place.start : place.stop],
+            "include_boc": "true" if include_boc else "false",
+        }
+        try:
+            return self._ask(operations.ACCOUNT_STATES, parse, parameters)
+        except RequestError as error:
+            named = re.search(r'index ([0-9]{1,4}) of "address"', str(error))
+            if error.status != HTTPStatus.UNPROCESSABLE_ENTITY or named is None:
+                raise
+            position = place.start + int(named[1])
+            if position not in place:
+                raise
+            raise RequestError(
+                f"address {position + 1} of {len(addresses)}, {shorten(addresses[position])}, "
+                f"is not an address to the service: {error}",
+                status=error.status,
+            ) from None
+
+    def _page(
+        self, operation: Operation, parse: Callable[[bytes], T], parameters: dict[str, Any]
+    ) -> T:
+        """Return what `parse` makes of a page, and learn how many rows a page may have."""
+        final = operation.final | ({Verdict.SLOW} if parameters.pop("divisible", False) else set())
+        # Without `sort` the service selects blocks without ORDER BY.
+        parameters = {"limit": MOST_ROWS, "offset": 0, "sort": "asc", **parameters}
+        limit = parameters["limit"]
+        operations.check(parameters)
+        if limit <= FEWEST_ROWS:
+            final -= {Verdict.SLOW}
+        try:
+            value = self._ask(operation, parse, parameters, final)
+        except (TooSlowError, LargeAnswerError) as error:
+            if Verdict.SLOW not in final:
+                raise
+            self.page_limit.too_slow(limit)
+            raise TooManyRowsError(str(error), status=error.status, retryable=True) from None
+        except RequestError as error:
+            allowed = re.search(r"limit is not allowed: [0-9]+ > ([0-9]{1,9})", str(error))
+            if allowed is None or int(allowed[1]) >= limit:
+                raise
+            self.page_limit.allow(int(allowed[1]))
+            raise TooManyRowsError(str(error), status=error.status) from None
+        self.page_limit.came(limit)
+        return value
+
+    def _ask(
+        self,
+        operation: Operation,
+        parse: Callable[[bytes], T],
+        parameters: Mapping[str, object],
+        final: Collection[Verdict] = (),
+    ) -> T:
+        operations.check(parameters)
+        query = urlencode(parameters, doseq=True, safe=":")
+        url = f"{self.base_url}/api/v3/{operation.name}" + (query and "?" + query)
+        question = f"{operations.in_words(operation, parameters)} from {self.base_url}"
+        return self._retry.ask(url, question, parse, final)
+
+    # ── what it is and does ──────────────────────────────────────────────────────────────────────
 
     @property
     def base_url(self) -> str:
@@ -160,16 +379,17 @@ class Client(Operations):
     @property
     def statistics(self) -> Statistics:
         """Requests, retries and seconds of waiting so far."""
-        return self._retry.statistics
+        return self._retry.counter.statistics
 
     @property
     def recent(self) -> Recent:
         """What must be known to continue the rate limit in another process."""
-        return self._retry.recent
+        return self._retry.rate.recent
 
     def take_over(self, done: Statistics, recent: Recent) -> None:
         """Count what another client of the same limit has done."""
-        self._retry.take_over(done, recent)
+        self._retry.counter.add(done)
+        self._retry.rate.take_over(recent)
 
     @property
     def settings(self) -> ClientSettings:
@@ -205,13 +425,7 @@ class Client(Operations):
             self._retry.deadline = before
 
     def wait(self, seconds: float) -> None:
-        """Wait before the next request; raise a `RequestError` if the client is closed meanwhile.
-
-        Parameters
-        ----------
-        seconds
-            How long to wait.
-        """
+        """Wait before the next request; raise a `RequestError` once the client is closed."""
         self._retry.wait(seconds)
 
     def close(self) -> None:
@@ -264,35 +478,17 @@ class Client(Operations):
             "cannot: make one in each process"
         )
 
-    def _ask(
-        self,
-        operation: str,
-        parameters: Mapping[str, object],
-        about: str,
-        parse: Callable[[bytes], T],
-        final: frozenset[Verdict] = frozenset(),
-    ) -> T:
-        query = urlencode(parameters, doseq=True, safe=":")
-        url = f"{self.base_url}/api/v3/{operation}" + (query and "?" + query)
-        question = f"{operation}{about} from {self.base_url}"
-        largest = LARGEST_OF.get(operation, LARGEST_ANSWER)
-        return self._retry.ask(url, question, parse, final=final, largest=largest)
+
+def _bytes_in_url(address: str) -> int:
+    return len(urlencode({"address": address}, safe=":")) + len("&")
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
     """What a client is made of, for another process. Only its pickle has the key itself.
 
-    Attributes
-    ----------
-    base_url, requests_per_second, timeout, deadline, max_in_flight
-        As in `Client`.
-    key
-        The key; its repr does not show it.
-    rows
-        How many rows of a page the service allows, as far as it has said.
-    recent
-        The requests that were sent before within the same limit.
+    `rows` is how many rows of a page the service allows, as far as it has said, and `recent` what
+    was sent before within the same limit.
     """
 
     base_url: str
@@ -319,13 +515,9 @@ class ClientSettings:
         return client
 
     def __reduce__(self) -> tuple[object, ...]:
-        state = {each.name: getattr(self, each.name) for each in fields(self)}
-        key = state.pop("key")
-        return _settings, (None if key is None else key.reveal(), state)
+        base_url, key, *others = (getattr(self, each.name) for each in fields(self))
+        return _settings, (base_url, None if key is None else key.reveal(), *others)
 
 
-def _settings(key: str | None, state: Mapping[str, Any]) -> ClientSettings:
-    # First of all: a traceback may show local variables.
-    hidden = None if key is None else Key(key)
-    del key
-    return ClientSettings(key=hidden, **state)
+def _settings(base_url: str, key: str | None, *others: Any) -> ClientSettings:
+    return ClientSettings(base_url, None if key is None else Key(key), *others)

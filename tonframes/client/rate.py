@@ -11,7 +11,7 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
 #: A wait is split into slices of this many seconds. Ctrl-C does not interrupt a wait on Windows,
 #: so it takes effect between two slices; the same holds for closing a client in another thread.
@@ -22,9 +22,8 @@ MARGIN = 1.025
 #: As many requests as a second may have are spread over at least so many seconds, because two
 #: requests may arrive closer together than they were sent.
 SECOND = 1.015
-#: Turns that come late by up to so many seconds, because a thread woke up late or had nothing to
-#: send, do not delay those after them: these come closer together, by at most this factor.
-LATE, CLOSER = 1.0, 2.0
+#: Turns that come late by up to so many seconds, because a thread woke up late, are made up for.
+LATE = 0.1
 #: Requests of a second that are remembered at most.
 MOST = 10_000
 #: Seconds between two looks at whether a request was sent, while none of the last second was.
@@ -42,10 +41,7 @@ _given_up: ContextVar[Event | None] = ContextVar("given up, when set", default=N
 
 @contextmanager
 def until(given_up: Event) -> Iterator[None]:
-    """End waits and requests of this context as soon as an event is set.
-
-    Requests then fail with a `RequestError`, and no further ones are sent.
-    """
+    """End waits and requests of this context, and send no more, as soon as an event is set."""
     token = _given_up.set(given_up)
     try:
         yield
@@ -54,16 +50,7 @@ def until(given_up: Event) -> Iterator[None]:
 
 
 class Clock:
-    """Monotonic seconds: changing the computer's clock does not change a wait.
-
-    Examples
-    --------
-    >>> clock = Clock()
-    >>> start = clock.now()
-    >>> clock.sleep(0.01)
-    >>> clock.now() - start >= 0.01
-    True
-    """
+    """Monotonic seconds: changing the computer's clock does not change a wait."""
 
     def __init__(self) -> None:
         self._stopped = Event()
@@ -81,9 +68,7 @@ class Clock:
     def sleep(self, seconds: float) -> None:
         """Wait, or raise `StoppedError` as soon as `stopped` is true."""
         ends = self.now() + seconds
-        while (left := ends - self.now()) > 0:
-            if self.stopped:
-                raise StoppedError
+        while not self.stopped and (left := ends - self.now()) > 0:
             self._stopped.wait(min(SLICE, left))
         if self.stopped:
             raise StoppedError
@@ -119,67 +104,27 @@ class Recent:
         return Recent(sent, self.slowness, max(0.0, self.pause - seconds))
 
 
-class Turn:
-    """Permission to send one request.
-
-    Attributes
-    ----------
-    seconds
-        Seconds waited for it.
-    """
-
-    def __init__(self, seconds: float, sent: Callable[[], None]) -> None:
-        self.seconds = seconds
-        self._sent: Callable[[], None] | None = sent
-
-    def sent(self) -> None:
-        """Note that the request was sent; only the first call counts."""
-        sent, self._sent = self._sent, None
-        if sent is not None:
-            sent()
-
-
 class Rate:
-    """Let requests through one by one, at most `rate` in a second.
+    """Let requests through one by one, evenly spaced, and at most `rate` in any second.
 
-    Requests are spaced evenly. Turns that come late are made up for: those after them come up to
-    twice as close together. But no second has more requests than it may have, even after a pause.
-    A request counts from its turn until a second after it was sent. So it does not matter how long
-    it takes to connect, or to get from its turn to the socket.
-
-    `slow_down`, called after a 429, doubles the spacing (to at most `SLOWEST` times); `recover`,
-    called after a success, reduces it by a tenth, down to that of the limit.
-
-    Parameters
-    ----------
-    rate
-        Requests per second; infinite for no limit.
-    clock
-        The clock used for waiting.
-
-    Examples
-    --------
-    >>> rate = Rate(50, Clock())
-    >>> turns = [rate.take_turn() for _ in range(3)]
-    >>> sum(turn.seconds for turn in turns) > 2 / 50
-    True
+    A request counts from its turn until a second after it was sent, so it does not matter how long
+    it takes to connect. A 429 doubles the spacing, and a success reduces it again.
     """
 
     def __init__(self, rate: float, clock: Clock) -> None:
         self._clock = clock
         # As many as are allowed in a second, or 1 if that is not even one.
         self._most = max(1, int(min(rate, MOST)))
-        self._spacing, self._full = MARGIN / rate, SECOND * self._most / rate
+        self._spacing, self._second = MARGIN / rate, SECOND * self._most / rate
         self._unsent = 0
         self._sent: deque[float] = deque()
         self._slowness = 1.0
-        self._due = self._next = self._resumes = clock.now()
-        self._turn = Lock()
-        self._state = Lock()
+        self._due = self._resumes = clock.now()
+        self._turn, self._state = Lock(), Lock()
 
     def take_turn(self) -> Turn:
-        """Wait until a request may be sent. Call `sent` of the turn when it was sent."""
-        came = self._clock.now()
+        """Wait until a request may be sent."""
+        asked = self._clock.now()
         # The next thread waits while it holds the lock; the others queue for the lock. If turns
         # were assigned in advance, a thread that wakes up late could send too close to the next.
         with self._turn:
@@ -187,37 +132,46 @@ class Rate:
                 raise StoppedError
             while (left := self._left()) > 0:
                 self._clock.sleep(left)
-            now = self._clock.now()
             with self._state:
+                now = self._clock.now()
                 self._unsent += 1
-                spacing = self._spacing * self._slowness
-                self._due = max(self._due, now - LATE) + spacing
-                self._next = max(self._due, now + spacing / CLOSER)
-        return Turn(now - came, self._note)
+                self._due = max(self._due, now - LATE) + self._spacing * self._slowness
+        return Turn(self, now - asked)
 
     def _left(self) -> float:
         """Return the seconds to wait until the next request may be sent, or until the next look."""
         with self._state:
             now = self._clock.now()
-            while self._sent and self._sent[0] + self._full <= now:
+            while self._sent and self._sent[0] + self._second <= now:
                 self._sent.popleft()
-            left = max(self._next, self._resumes) - now
+            left = max(self._due, self._resumes) - now
             if self._unsent + len(self._sent) < self._most:
                 return left
-            return max(left, self._sent[0] + self._full - now if self._sent else LOOK)
+            return max(left, self._sent[0] + self._second - now if self._sent else LOOK)
 
-    def _note(self) -> None:
-        """Note that a request was sent, now at the latest."""
+    def note_sent(self) -> None:
+        """Note that a request that had its turn was sent, now at the latest."""
         with self._state:
             self._unsent -= 1
             self._sent.append(self._clock.now())
+
+    def slow_down(self, seconds: float = 0.0) -> None:
+        """Double the spacing, and send nothing for a number of seconds."""
+        with self._state:
+            self._slowness = min(2 * self._slowness, SLOWEST)
+            self._resumes = max(self._resumes, self._clock.now() + seconds)
+
+    def recover(self) -> None:
+        """Reduce the spacing by a tenth, down to that of the limit."""
+        with self._state:
+            self._slowness = max(0.9 * self._slowness, 1.0)
 
     @property
     def recent(self) -> Recent:
         """What must be known to continue this limit elsewhere."""
         with self._state:
             now = self._clock.now()
-            ages = [now - moment for moment in self._sent if now - moment < self._full]
+            ages = [now - moment for moment in self._sent if now - moment < self._second]
             # What has its turn may be sent at any moment.
             sent = (*ages, *[0.0] * self._unsent)
             return Recent(sent, self._slowness, max(0.0, self._resumes - now))
@@ -230,13 +184,17 @@ class Rate:
             self._slowness = recent.slowness
             self._resumes = max(self._resumes, now + recent.pause)
 
-    def slow_down(self, seconds: float = 0.0) -> None:
-        """Double the spacing, and send nothing for a number of seconds."""
-        with self._state:
-            self._slowness = min(2 * self._slowness, SLOWEST)
-            self._resumes = max(self._resumes, self._clock.now() + seconds)
 
-    def recover(self) -> None:
-        """Reduce the spacing by a tenth, down to that of the limit."""
-        with self._state:
-            self._slowness = max(0.9 * self._slowness, 1.0)
+@dataclass(slots=True)
+class Turn:
+    """Permission to send one request, and the seconds waited for it."""
+
+    rate: Rate
+    seconds: float
+    is_sent: bool = False
+
+    def sent(self) -> None:
+        """Note that the request was sent; only the first call counts."""
+        if not self.is_sent:
+            self.is_sent = True
+            self.rate.note_sent()

@@ -7,9 +7,9 @@ the content and the caller's `parse`) and sends it again while that can help:
 ===================================================  =============================================
 answer                                               action
 ===================================================  =============================================
-none, a part of one, or more than one; 304, 408,     repeat until the deadline
-425, 429, 5xx; 422 with a text about the database;
-200 with HTML or without content
+none, or a part of one; 304, 408, 425, 429, 5xx;     repeat until the deadline
+422 with a text about the database; 200 with HTML
+or without content
 200 that `parse` refuses; other 2xx; a 404 that the  repeat, at most `DOUBTS` attempts
 service did not write
 404 that it wrote: nothing there, or not yet         raise an error, `status` 404, `retryable`
@@ -23,30 +23,24 @@ from __future__ import annotations
 import logging
 import os
 import random
-from dataclasses import dataclass
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
 from http import HTTPStatus
+from threading import Lock
 from typing import TYPE_CHECKING, TypeVar
 
 from tonframes import deadline
 from tonframes.client.answers import Failure, Verdict, judge
 from tonframes.client.rate import Clock, Rate, StoppedError
-from tonframes.client.size import LARGEST_ANSWER, TooLargeError
-from tonframes.client.statistics import Counter, Statistics
-from tonframes.client.transport import (
-    SlowError,
-    Transport,
-    TransportError,
-    UnreachableError,
-)
+from tonframes.client.transport import Transport
 from tonframes.errors import RequestError, TonframesError
 from tonframes.inert import inert
-from tonframes.masking import masked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Iterator
 
-    from tonframes.client.rate import Recent, Turn
-    from tonframes.client.site import Site
+    from tonframes.client.arguments import Site
+    from tonframes.client.rate import Turn
     from tonframes.masking import Key
 
 T = TypeVar("T")
@@ -66,6 +60,10 @@ LONGEST_RETRY_AFTER = 120.0
 UNREACHABLE = 8.0
 #: Longest quotation of the service's text in a message, in characters.
 QUOTED = 200
+#: Share of the newest attempt in the average of the seconds that attempts take.
+NEWEST = 0.1
+
+_STOPPED = "the client was closed, or the fetch ended"
 
 
 class TooLongError(RequestError):
@@ -77,15 +75,15 @@ class TooSlowError(RequestError):
 
 
 class LargeAnswerError(RequestError):
-    """The answer is too large, or would need too much memory; one with fewer rows may not."""
+    """The answer is too large; one with fewer rows may not be."""
 
 
 class UnknownOperationError(RequestError):
     """The service does not have the operation."""
 
 
-_PASSING = frozenset({Verdict.PASSING, Verdict.SLOW, Verdict.UNREACHABLE})
-_DOUBTFUL = frozenset({Verdict.DOUBTFUL, Verdict.NOT_FOUND})
+_PASSING = {Verdict.PASSING, Verdict.SLOW, Verdict.UNREACHABLE}
+_DOUBTFUL = {Verdict.DOUBTFUL, Verdict.NOT_FOUND}
 _ERRORS = {
     Verdict.TOO_LONG: TooLongError,
     Verdict.SLOW: TooSlowError,
@@ -95,24 +93,81 @@ _ERRORS = {
 }
 
 
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """What a client has done so far.
+
+    Attributes
+    ----------
+    requests
+        Requests sent.
+    retries
+        Requests among them that repeated another one.
+    seconds_paced
+        Seconds waited for the rate limit, summed over threads.
+    seconds_waited
+        Seconds waited after failures, summed over threads.
+    seconds_paused
+        Seconds in which threads waited, for either, and no request was under way.
+    """
+
+    requests: int = 0
+    retries: int = 0
+    seconds_paced: float = 0.0
+    seconds_waited: float = 0.0
+    seconds_paused: float = 0.0
+
+    def __add__(self, other: Statistics) -> Statistics:
+        own = asdict(self)
+        return Statistics(**{name: own[name] + value for name, value in asdict(other).items()})
+
+
+class Counter:
+    """Counts what threads do, and how long none of them has a request under way."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._lock = Lock()
+        self._statistics = Statistics()
+        self._waiting = self._sending = 0
+        self._since = clock.now()
+
+    @property
+    def statistics(self) -> Statistics:
+        """What has been done until now."""
+        self._change()
+        return self._statistics
+
+    def add(self, done: Statistics) -> None:
+        """Count what was done."""
+        with self._lock:
+            self._statistics += done
+
+    @contextmanager
+    def during(self, *, waiting: int = 0, sending: int = 0) -> Iterator[None]:
+        """Count the time as that of a thread that waits, or of a request under way."""
+        self._change(waiting, sending)
+        try:
+            yield
+        finally:
+            self._change(-waiting, -sending)
+
+    def _change(self, waiting: int = 0, sending: int = 0) -> None:
+        with self._lock:
+            now = self._clock.now()
+            if self._waiting and not self._sending:
+                paused = self._statistics.seconds_paused + now - self._since
+                self._statistics = replace(self._statistics, seconds_paused=paused)
+            self._since = now
+            self._waiting += waiting
+            self._sending += sending
+
+
 class Retry:
     """Sends requests to one service and repeats them; threads share one rate limit.
 
-    Parameters
-    ----------
-    site
-        Where the service is.
-    headers
-        Sent with every request.
-    key
-        Sent with every request, if there is one.
-    rate
-        Requests per second, retries included.
-    timeout
-        Longest time to connect, and longest pause within an answer, in seconds.
-    deadline
-        Longest time for all attempts of a request and the waits between them, in seconds; waits
-        for the rate limit are not counted.
+    `seconds` is what an attempt takes on average, from its turn to its value; None before the
+    first.
     """
 
     def __init__(
@@ -136,6 +191,7 @@ class Retry:
         self._transport = Transport(site, headers, key, stopped=lambda: self._clock.stopped)
         self._answered = False
         self._counter = Counter(self._clock)
+        self.seconds: float | None = None
         self._process = os.getpid()
 
     @property
@@ -143,8 +199,8 @@ class Retry:
         """Whether this process was forked after the client was made."""
         return os.getpid() != self._process
 
-    def check_process(self) -> None:
-        """Raise an error in a process that was forked: a lock may never be released there."""
+    def _check_process(self) -> None:
+        # A lock that another thread had at the fork is never released here.
         if self.is_forked:
             raise RequestError(
                 "a Client cannot be used in a process that was forked after it was made, because "
@@ -153,90 +209,52 @@ class Retry:
             )
 
     @property
-    def statistics(self) -> Statistics:
+    def counter(self) -> Counter:
         """What has been done so far."""
-        self.check_process()
-        return self._counter.statistics
+        self._check_process()
+        return self._counter
 
     @property
-    def recent(self) -> Recent:
-        """What must be known to continue the rate limit elsewhere."""
-        self.check_process()
-        return self._rate.recent
+    def rate(self) -> Rate:
+        """The rate limit."""
+        self._check_process()
+        return self._rate
 
-    def take_over(self, done: Statistics, recent: Recent) -> None:
-        """Count what was done elsewhere."""
-        self.check_process()
-        self._counter.take_over(done)
-        self._rate.take_over(recent)
+    def wait(self, seconds: float) -> None:
+        """Wait; raise a `RequestError` as soon as the client is closed."""
+        self._check_process()
+        try:
+            self._clock.sleep(seconds)
+        except StoppedError:
+            raise RequestError(_STOPPED, retryable=True) from None
 
-    @property
-    def seconds(self) -> float | None:
-        """What an attempt takes on average; None before the first."""
-        return self._counter.seconds
+    def close(self) -> None:
+        """Close the connections, and end the requests of other threads."""
+        if not self.is_forked:
+            self._clock.stop()
+            self._transport.close()
 
     def ask(
         self,
         url: str,
         question: str,
         parse: Callable[[bytes], T],
-        *,
-        final: frozenset[Verdict] = frozenset(),
-        largest: int = LARGEST_ANSWER,
+        final: Collection[Verdict] = (),
     ) -> T:
         """Send a request until it returns a value, cannot succeed, or the deadline is over.
 
-        Parameters
-        ----------
-        url
-            The URL to get.
-        question
-            The request in words: every error message begins with it.
-        parse
-            Turns the content of an answer into the value, or raises a `TonframesError`.
-        final
-            Failures after which it is not sent again, in addition to those that are always final.
-        largest
-            Largest content of an answer, in bytes.
+        Every error message begins with `question`. After the failures in `final` it is not sent
+        again, nor after those that are always final.
         """
-        self.check_process()
+        self._check_process()
         try:
-            outcome = self._repeat(url, question, parse, final, largest)
+            return self._repeat(url, question, parse, final)
         except StoppedError:
-            outcome = _Error(RequestError(f"{question}: {self._why_stopped()}", retryable=True))
-        # Raised outside of any `except` block, the error has no other error as its context. The
-        # variables of the frames that it came through have the answer, which may quote the key.
-        if isinstance(outcome, _Error):
-            outcome.error.__cause__ = outcome.error.__context__ = None
-            raise outcome.error.with_traceback(None)
-        return outcome
-
-    def wait(self, seconds: float) -> None:
-        """Wait; raise a `RequestError` as soon as the client is closed."""
-        self.check_process()
-        try:
-            self._clock.sleep(seconds)
-        except StoppedError:
-            raise RequestError(self._why_stopped(), retryable=True) from None
-
-    def _why_stopped(self) -> str:
-        return "the client was closed, or the fetch ended"
-
-    def close(self) -> None:
-        """Close the connections, and end the requests of other threads."""
-        if self.is_forked:
-            return
-        self._clock.stop()
-        self._transport.close()
+            raise RequestError(f"{question}: {_STOPPED}", retryable=True) from None
 
     def _repeat(
-        self,
-        url: str,
-        question: str,
-        parse: Callable[[bytes], T],
-        final: frozenset[Verdict],
-        largest: int,
-    ) -> T | _Error:
+        self, url: str, question: str, parse: Callable[[bytes], T], final: Collection[Verdict]
+    ) -> T:
         clock = self._clock
         began = clock.now()
         # The last wait is shortened so that one more attempt fits before the deadline.
@@ -244,13 +262,17 @@ class Retry:
         attempt, doubts, waited = 0, 0, 0.0
         while True:
             attempt += 1
-            with self._counter.waiting():
+            with self._counter.during(waiting=1):
                 turn = self._rate.take_turn()
             # A queue of many threads is not the service's fault: it does not use up the deadline.
             ends += turn.seconds
-            self._counter.count(requests=1, retries=int(attempt > 1), seconds_paced=turn.seconds)
-            with self._counter.sending():
-                outcome = self._attempt(url, parse, ends - clock.now(), turn, largest)
+            self._counter.add(Statistics(1, int(attempt > 1), seconds_paced=turn.seconds))
+            sent = clock.now()
+            with self._counter.during(sending=1):
+                outcome = self._attempt(url, parse, ends - sent, turn)
+            took = clock.now() - sent
+            average = took if self.seconds is None else self.seconds
+            self.seconds = average + NEWEST * (took - average)
             if not isinstance(outcome, Failure):
                 self._rate.recover()
                 return outcome
@@ -259,7 +281,10 @@ class Retry:
                 ends = min(ends, began + reserve + UNREACHABLE)
             left = ends - reserve - clock.now()
             asked = min(outcome.retry_after, LONGEST_RETRY_AFTER)
-            wait = max(0.0, min(max(asked, self._backoff(attempt)), left))
+            # The shortest wait plus a random part of a bound that doubles.
+            bound = min(self._first_backoff * 2**attempt, LONGEST_BACKOFF)
+            backoff = self._first_backoff + random.uniform(0, bound)  # noqa: S311 (no secret)
+            wait = max(0.0, min(max(asked, backoff), left))
             if outcome.status == HTTPStatus.TOO_MANY_REQUESTS:
                 # Retry-After applies to all threads that use the key.
                 self._rate.slow_down(min(asked, wait))
@@ -269,36 +294,29 @@ class Retry:
                 effort = f"{attempt} attempt{'s' * (attempt > 1)} in {clock.now() - began:.1f} s"
                 if waited:
                     effort += f", {waited:.1f} s of them waiting"
-                return _Error(self._error(question, outcome, effort))
-            _log.info("%s: %s; asking again in %.1f s", question, self._say(outcome), wait)
-            with self._counter.waiting():
+                # Without a context: the errors of requests and urllib3 quote what they got.
+                raise self._error(question, outcome, effort).with_traceback(None) from None
+            _log.info("%s: %s; asking again in %.1f s", question, _say(outcome), wait)
+            with self._counter.during(waiting=1):
                 clock.sleep(wait)
             waited += wait
-            self._counter.count(seconds_waited=wait)
+            self._counter.add(Statistics(seconds_waited=wait))
 
     def _attempt(
-        self, url: str, parse: Callable[[bytes], T], left: float, turn: Turn, largest: int
+        self, url: str, parse: Callable[[bytes], T], left: float, turn: Turn
     ) -> T | Failure:
         seconds = min(self._longest_attempt, max(left, 0.001))
         with deadline.within(seconds):
             try:
                 answer = self._transport.get(
-                    url, seconds=seconds, silence=self.timeout, largest=largest, sent=turn.sent
+                    url, seconds=seconds, silence=self.timeout, sent=turn.sent
                 )
-            except TransportError as error:
-                if self._clock.stopped:
-                    raise StoppedError from None
-                verdict = Verdict.PASSING
-                if isinstance(error, UnreachableError):
-                    verdict = Verdict.UNREACHABLE
-                elif isinstance(error, SlowError):
-                    verdict = Verdict.SLOW
-                return Failure(verdict, str(error), hint="check base_url and the network")
-            except TooLargeError as error:
-                hint = "ask for fewer rows or addresses"
-                return Failure(Verdict.TOO_LARGE, str(error), hint=hint)
             finally:
                 turn.sent()  # also where there was no connection
+            if isinstance(answer, Failure):
+                if self._clock.stopped:
+                    raise StoppedError
+                return answer
             self._answered = True
             failure = judge(answer, url)
             if failure is not None:
@@ -311,24 +329,11 @@ class Retry:
             except deadline.LateError:
                 return Failure(Verdict.SLOW, "reading the answer took too long", answer.status)
 
-    def _backoff(self, attempt: int) -> float:
-        """Return a wait: the shortest one plus a random part of a bound that doubles."""
-        bound = min(self._first_backoff * 2**attempt, LONGEST_BACKOFF)
-        spread = random.uniform(0, bound)  # noqa: S311 (jitter, not a secret)
-        return self._first_backoff + spread
-
-    @staticmethod
-    def _say(failure: Failure) -> str:
-        """Return a failure as text: on one line, shortened, and without the key."""
-        said = inert(masked(failure.reason))
-        said = said if len(said) <= QUOTED else said[: QUOTED - 1] + "…"
-        return said if failure.status is None else f"status {failure.status}, {said}"
-
     def _error(self, question: str, failure: Failure, effort: str) -> TonframesError:
         if failure.cause is not None:
             failure.cause.add_note(f"{question}: {effort}")
             return failure.cause
-        message = f"{question}: {self._say(failure)}; {effort}"
+        message = f"{question}: {_say(failure)}; {effort}"
         if failure.retry_after > LONGEST_RETRY_AFTER:
             message += (
                 f"; the service asked to wait {failure.retry_after:.0f} s, but at most "
@@ -348,8 +353,8 @@ class Retry:
         return kind(message, status=failure.status, retryable=retryable)
 
 
-@dataclass(frozen=True, slots=True)
-class _Error:
-    """An error returned by the loop, so that it differs from any value."""
-
-    error: TonframesError
+def _say(failure: Failure) -> str:
+    """Return a failure as text: on one line, and shortened."""
+    said = inert(failure.reason)
+    said = said if len(said) <= QUOTED else said[: QUOTED - 1] + "…"
+    return said if failure.status is None else f"status {failure.status}, {said}"

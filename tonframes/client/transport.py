@@ -7,17 +7,17 @@ cookies, and follows redirects with every header except `Authorization`: it woul
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import socket
-import ssl
 import time
-from contextlib import suppress
-from contextvars import ContextVar
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
+from threading import Lock, Thread
 from typing import TYPE_CHECKING, Any, cast
 
 import requests
@@ -26,79 +26,53 @@ from requests.adapters import HTTPAdapter
 from requests.utils import get_environ_proxies
 from urllib3.connection import HTTPConnection, HTTPSConnection
 
-from tonframes import deadline
+from tonframes.client.answers import Answer, Failure, Verdict
 from tonframes.client.rate import SLICE
-from tonframes.client.size import check_memory, check_size
-from tonframes.deadline import LateError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
-    from _typeshed import WriteableBuffer
     from urllib3.connectionpool import HTTPConnectionPool
 
-    from tonframes.client.site import Site
+    from tonframes.client.arguments import Site
     from tonframes.masking import Key
 
+#: Largest answer after decompression, in bytes. A full page of 1000 transactions has about 5
+#: million; one megabyte of gzip can decompress to a thousand million.
+LARGEST_ANSWER = 64 * 2**20
 #: Bytes read of an answer with a status other than 200: a message, or a gateway's HTML page.
 LARGEST_ERROR = 64 * 2**10
-#: Bytes read of an answer beside its content: status, headers, and lengths of chunks.
-LARGEST_FRAME = 2**20
 #: Bytes read at a time.
 CHUNK = 64 * 2**10
 #: Idle connections kept open; one for each thread that sends requests.
 CONNECTIONS = 256
 
-
-class TransportError(Exception):
-    """There is no complete answer; the message says why."""
-
-
-class UnreachableError(TransportError):
-    """There is no connection: the host is unknown, or refuses it."""
+_TOO_LATE = "the answer took too long"
+_HINT = "check base_url and the network"
 
 
-class SlowError(TransportError):
-    """The answer did not come in time."""
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """An HTTP answer, decompressed.
-
-    Attributes
-    ----------
-    refuse
-        Closes the connection. If the answer is not one to the request, neither are those that
-        follow it on the same connection.
-    """
-
-    status: int
-    headers: Mapping[str, str]
-    content: bytes = field(repr=False)
-    refuse: Callable[[], None] = field(default=lambda: None, repr=False)
-
-
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class _Exchange:
-    """The limits of an exchange, the key that is sent in a header, and how the exchange ended.
+    """A request under way: when it must end, what ends it before, and its socket once it is sent.
 
-    `ends` is when it must end, `silence` how long it may pause, `largest` how large the content may
-    be, compressed or not, and `stopped` whether the client was closed. `sent` is called when the
-    request was written to the socket. `left_over` is what came on the connection after the answer.
+    The timeout of a socket limits a single `recv`: a service that sends one byte a second, in the
+    headers or in the content, never exceeds it.
     """
 
     ends: float
-    silence: float
-    largest: int
     stopped: Callable[[], bool]
     key: Key | None
     sent: Callable[[], None]
     socket: socket.socket | None = None
-    left_over: bytes = b""
+    is_over: bool = False
+
+    def look(self) -> None:
+        if time.monotonic() >= self.ends or self.stopped():
+            self.is_over = True
+            self.break_off()
 
     def break_off(self) -> None:
-        """Make the connection useless, so that the next request opens another."""
+        """Make the connection useless: who reads it goes on at once, the next request opens one."""
         if self.socket is not None:
             with suppress(OSError):
                 self.socket.shutdown(socket.SHUT_RDWR)
@@ -107,132 +81,68 @@ class _Exchange:
 _exchange: ContextVar[_Exchange] = ContextVar("current exchange of this thread")
 
 
-class _BoundedSocket(io.RawIOBase):
-    """Reads a socket within the bounds of the exchange.
+class _Watch:
+    """Looks at all exchanges of a client, in a thread that lasts while there are any."""
 
-    The timeout of a socket limits a single `recv`: a service that sends one byte a second, in the
-    headers or in the content, never exceeds it. So the bounds are checked around every `recv`, and
-    none waits longer than a slice. The bytes of an answer are counted here too: http.client reads a
-    chunk whose length is below zero until the connection ends.
-    """
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._exchanges: set[_Exchange] = set()
+        self._watching = False
 
-    def __init__(self, sock: socket.socket, file: io.RawIOBase) -> None:
-        self._socket = sock
-        self._came = 0
-        self._file = file  # keeps the socket open until this file is closed
-        self.waits = True
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer, /) -> int:
-        exchange = _exchange.get()
-        exchange.socket = self._socket
-        if not self.waits:
-            return self._waiting_into(buffer)
-        silent_at = time.monotonic() + exchange.silence
-        while True:
-            now = time.monotonic()
-            if exchange.stopped():
-                raise ConnectionAbortedError("the client was closed")
-            if now >= exchange.ends:
-                raise LateError("the answer took too long")
-            if now >= silent_at:
-                raise LateError(f"nothing came for {exchange.silence:g} s")
-            self._socket.settimeout(min(SLICE, exchange.ends - now, silent_at - now))
-            try:
-                count = self._socket.recv_into(buffer)
-            except TimeoutError:
-                continue
-            self._came += count
-            check_size(self._came - LARGEST_FRAME, exchange.largest)
-            return count
-
-    def _waiting_into(self, buffer: WriteableBuffer) -> int:
-        """Read what has arrived, and 0 bytes if nothing has."""
-        timeout = self._socket.gettimeout()
+    @contextmanager
+    def over(self, exchange: _Exchange) -> Iterator[None]:
+        with self._lock:
+            self._exchanges.add(exchange)
+            if not self._watching:
+                with suppress(RuntimeError):  # Python ends: no thread can be started any more
+                    Thread(target=self._watch, name="tonframes watch", daemon=True).start()
+                    self._watching = True
         try:
-            self._socket.settimeout(0)
-            count = self._socket.recv_into(buffer)
-            self._socket.settimeout(timeout)
-        except (BlockingIOError, ssl.SSLWantReadError):
-            self._socket.settimeout(timeout)
-            return 0
-        return count
+            yield
+        finally:
+            with self._lock:
+                self._exchanges.discard(exchange)
 
-    def close(self) -> None:
-        self._file.close()
-        super().close()
-
-
-class _Reader(io.BufferedReader):
-    """Reads an answer. When it is closed, it notes what has come after the answer."""
-
-    def __init__(self, raw: _BoundedSocket) -> None:
-        super().__init__(raw, CHUNK)
-        self._bounded, self._exchange = raw, _exchange.get()
-
-    def close(self) -> None:
-        if not self.closed:
-            self._bounded.waits = False
-            with suppress(OSError):
-                self._exchange.left_over = self.peek()
-        super().close()
+    def _watch(self) -> None:
+        while True:
+            time.sleep(SLICE)
+            with self._lock:
+                if not self._exchanges:
+                    self._watching = False
+                    return
+                for exchange in self._exchanges:
+                    exchange.look()
 
 
-class _BoundedResponse(HTTPResponse):
-    def __init__(self, sock: socket.socket, *args: Any, **options: Any) -> None:
-        super().__init__(sock, *args, **options)
-        # CPython's http.client reads the whole answer, from the status line on, from `fp`.
-        self.fp = _Reader(_BoundedSocket(sock, self.fp.detach()))
-
-
-class _Bounded(HTTPConnection):
-    response_class = _BoundedResponse
+class _Connection(HTTPConnection):
     debuglevel = 0  # `http.client.HTTPConnection.debuglevel = 1` would print the key to stdout
 
     def endheaders(self, *args: Any, **options: Any) -> None:
         exchange = _exchange.get()
         if exchange.key is not None:
-            # Here and not earlier: requests and urllib3 never have the key.
+            # Here and not earlier: requests and urllib3, whose errors quote headers, never have it.
             self.putheader("X-API-Key", exchange.key.reveal())
         super().endheaders(*args, **options)  # connects, if need be, and writes the request
+        exchange.socket = self.sock
         exchange.sent()
 
 
-class _PlainConnection(_Bounded):
-    pass
-
-
-class _SecureConnection(_Bounded, HTTPSConnection):
+class _SecureConnection(_Connection, HTTPSConnection):
     pass
 
 
 class _Adapter(HTTPAdapter):
-    def get_connection_with_tls_context(
-        self,
-        *args: Any,
-        **options: Any,
-    ) -> HTTPConnectionPool:
+    def get_connection_with_tls_context(self, *args: Any, **options: Any) -> HTTPConnectionPool:
         pool = cast("HTTPConnectionPool", super().get_connection_with_tls_context(*args, **options))
-        pool.ConnectionCls = _SecureConnection if pool.scheme == "https" else _PlainConnection
+        pool.ConnectionCls = _SecureConnection if pool.scheme == "https" else _Connection
         return pool
 
 
 class Transport:
     """Connections to one service, kept alive and shared by threads.
 
-    Parameters
-    ----------
-    site
-        The address of the service. The environment's proxies are used, except for loopback
-        addresses.
-    headers
-        Sent with every request.
-    key
-        Sent with every request in the header `X-API-Key`.
-    stopped
-        Called while waiting for an answer; when it returns True, the exchange ends within a slice.
+    `headers` and `key` are sent with every request. While an answer is waited for, `stopped` is
+    called; when it returns True, the exchange ends.
     """
 
     def __init__(
@@ -251,51 +161,35 @@ class Transport:
         bundle = os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("CURL_CA_BUNDLE")
         self._verify: bool | str = bundle or True
         self._adapter = _Adapter(pool_connections=4, pool_maxsize=CONNECTIONS)
+        self._watch = _Watch()
 
     def get(
-        self,
-        url: str,
-        *,
-        seconds: float,
-        silence: float,
-        largest: int,
-        sent: Callable[[], None],
-    ) -> Answer:
-        """Send one GET request and return the whole answer.
+        self, url: str, *, seconds: float, silence: float, sent: Callable[[], None]
+    ) -> Answer | Failure:
+        """Send one GET request and return the whole answer, or how it failed.
 
-        Two things are not limited: name resolution, and connecting to a host with several
-        addresses, where `silence` limits each of them.
-
-        Parameters
-        ----------
-        seconds
-            Longest time for the exchange.
-        silence
-            Longest time to connect, and longest wait for the next byte, in seconds.
-        largest
-            Largest content, in bytes after decompression.
-        sent
-            Called as soon as the request has been written to the socket.
-
-        Raises
-        ------
-        TransportError
-            There is no answer, it is incomplete, it took too long, or more than one came.
-        TooLargeError
-            The answer is larger, or would need too much memory.
+        `silence` limits the wait for the next byte, and for each address of the host. `sent` is
+        called as soon as the request has been written to the socket. Looking up the host's name is
+        not limited.
         """
         silence = min(silence, seconds)
-        ends = time.monotonic() + seconds
-        exchange = _Exchange(ends, silence, largest, self._stopped, self._key, sent)
+        # The thread that looks has another context, in which nothing is given up.
+        stopped = partial(copy_context().run, self._stopped)
+        exchange = _Exchange(time.monotonic() + seconds, stopped, self._key, sent)
         token = _exchange.set(exchange)
         try:
             request = requests.Request("GET", url, headers=self._headers).prepare()
-            with self._adapter.send(
-                request, stream=True, timeout=silence, verify=self._verify, proxies=self._proxies
-            ) as response:
-                content = _content(response, largest)
-                left_over = exchange.left_over  # only what was read to its end has been closed
-                answer = Answer(response.status_code, response.headers, content, exchange.break_off)
+            with (
+                self._watch.over(exchange),
+                self._adapter.send(
+                    request,
+                    stream=True,
+                    timeout=silence,
+                    verify=self._verify,
+                    proxies=self._proxies,
+                ) as response,
+            ):
+                content = _content(response)
         # requests does not translate all errors of urllib3 and http.client. ValueError is raised
         # for a chunk whose length is not a number.
         except (
@@ -305,27 +199,23 @@ class Transport:
             OSError,
             ValueError,
         ) as error:
-            raise _kind(error)(_reason(error)) from None
-        except BaseException as error:  # noqa: BLE001 - raised again: Ctrl-C, a large answer
-            # The variables of the frames that it came through have the request, with the key.
-            error.__context__ = None
-            raise error.with_traceback(None) from None
+            return _failure(error, exchange, silence)
         finally:
             _exchange.reset(token)
-        if left_over:
-            exchange.break_off()
-        if left_over.strip():
-            # One of them is the answer to another request, and it may be the first.
-            raise TransportError("more than one answer came")
-        return answer
+        if exchange.is_over:  # an answer without a length ends where the connection does
+            return _late(_TOO_LATE)
+        if content is None:
+            reason = f"an answer of more than {LARGEST_ANSWER} bytes after decompression"
+            return Failure(Verdict.TOO_LARGE, reason, hint="ask for fewer rows or addresses")
+        return Answer(response.status_code, response.headers, content, exchange.break_off)
 
     def close(self) -> None:
         """Close the idle connections."""
         self._adapter.close()
 
 
-def _content(response: requests.Response, largest: int) -> bytes:
-    """Return the whole content of an answer of status 200, or the beginning of any other."""
+def _content(response: requests.Response) -> bytes | None:
+    """Return the content of an answer, None if it is too large; of an error, the beginning."""
     chunks = []
     size = 0
     for chunk in response.iter_content(CHUNK):
@@ -333,41 +223,28 @@ def _content(response: requests.Response, largest: int) -> bytes:
         size += len(chunk)
         if response.status_code != HTTPStatus.OK and size >= LARGEST_ERROR:
             break
-        check_size(size, largest)
-        deadline.check()  # no byte need come: decompression alone may take long
-    content = b"".join(chunks)
-    if response.status_code == HTTPStatus.OK:
-        check_memory(content, largest)
-    return content
+        if size > LARGEST_ANSWER:
+            return None
+    return b"".join(chunks)
 
 
-def _kind(error: BaseException) -> type[TransportError]:
-    """Return which kind of failure an error is, by its innermost cause."""
-    inner = _innermost(error)
-    if isinstance(inner, ConnectionRefusedError | socket.gaierror):
-        return UnreachableError
-    return SlowError if isinstance(inner, LateError) else TransportError
-
-
-def _reason(error: BaseException) -> str:
-    """Return the innermost cause; the errors around it repeat the long URL.
-
-    Examples
-    --------
-    >>> _reason(requests.ConnectionError(urllib3.exceptions.ProtocolError("cut", OSError("bad"))))
-    'OSError: bad'
-    """
-    inner = _innermost(error)
-    # A text of urllib3 begins with `HTTPConnection(host='…', port=80): `.
-    text = re.sub(r"^\w+\(host=.*?\): ", "", str(inner))
-    name = "TimeoutError" if isinstance(inner, LateError) else type(inner).__name__
-    return f"{name}: {text}"
-
-
-def _innermost(error: BaseException) -> BaseException:
-    while True:
+def _failure(error: BaseException, exchange: _Exchange, silence: float) -> Failure:
+    """Return the innermost cause of an error; the errors around it repeat the long URL."""
+    if exchange.is_over:
+        return _late(_TOO_LATE)
+    inner: BaseException | None = error
+    while inner is not None:
+        error = inner
         causes = (error.__cause__, getattr(error, "reason", None), *error.args)
         inner = next((cause for cause in causes if isinstance(cause, BaseException)), None)
-        if inner is None:
-            return error
-        error = inner
+    if isinstance(error, TimeoutError) and exchange.socket is not None:
+        return _late(f"nothing came for {silence:g} s")
+    # A text of urllib3 begins with `HTTPConnection(host='…', port=80): `.
+    reason = f"{type(error).__name__}: " + re.sub(r"^\w+\(host=.*?\): ", "", str(error))
+    is_unreachable = isinstance(error, ConnectionRefusedError | socket.gaierror)
+    verdict = Verdict.UNREACHABLE if is_unreachable else Verdict.PASSING
+    return Failure(verdict, reason, hint=_HINT)
+
+
+def _late(reason: str) -> Failure:
+    return Failure(Verdict.SLOW, f"TimeoutError: {reason}", hint=_HINT)

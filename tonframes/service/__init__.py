@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Thread
 from typing import TYPE_CHECKING
 
@@ -132,34 +132,26 @@ def serve_forever(
     dialect: Dialect = "service",
     ready: Callable[[str], object] | None = None,
 ) -> None:
-    """Serve the API's operations from a store until Ctrl-C.
+    """Serve from a store as `serve` does, until Ctrl-C.
 
-    Parameters
-    ----------
-    path, host, port, dialect
-        As in `serve`.
-    ready
-        Called with the base URL once the service listens; by default the URL is printed.
+    `ready` is called with the base URL once the service listens; by default the URL is printed.
     """
-    with serve(path, host=host, port=port, dialect=dialect) as url:
-        try:
-            (ready or _announce)(url)
-            while True:
-                time.sleep(3600)
-        except KeyboardInterrupt:
-            return
-
-
-def _announce(url: str) -> None:
-    sys.stdout.write(f"{url}\n")
-    sys.stdout.flush()  # the reader of this line may be at the other end of a pipe
+    with serve(path, host=host, port=port, dialect=dialect) as url, suppress(KeyboardInterrupt):
+        if ready is not None:
+            ready(url)
+        else:
+            sys.stdout.write(f"{url}\n")
+            sys.stdout.flush()  # the reader of this line may be at the other end of a pipe
+        while True:
+            time.sleep(3600)
 
 
 def _check_blocks(store: Reader) -> None:
+    """Refuse a store of which a deployed service's answers cannot be made."""
     held = store.held()
-    if not held and held_spans(store):
-        return
     if not held:
+        if held_spans(store):
+            return
         lacking = f"{store.path} holds no masterchain blocks"
     elif missing := subtract(held, store.files("blocks")):
         lacking = f"{store.path} holds no blocks of the masterchain seqnos {spell(missing)}"

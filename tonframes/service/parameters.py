@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Query = dict[str, list[str]]
+Answer = dict[str, Any]
 
 #: Most and default rows of a page; most addresses of a request.
 MOST_ROWS, ROWS, MOST_ADDRESSES = 1000, 100, 1024
@@ -35,7 +36,6 @@ class Refusal(Exception):  # noqa: N818 - not an error: it becomes an answer
         self.status = status
 
 
-# ── errors ───────────────────────────────────────────────────────────────────────────────────────
 # No text quotes a parameter, because clients recognize temporary failures by the text.
 
 
@@ -62,9 +62,6 @@ def raw_address(text: str, what: str) -> str:
         raise unconverted(what) from None
 
 
-# ── parameters as specified ──────────────────────────────────────────────────────────────────────
-
-
 def whole_number(
     query: Query, name: str, least: int, most: int | None = None, *, default: int | None = None
 ) -> int:
@@ -80,7 +77,7 @@ def whole_number(
     raise unprocessable(f"{name} must be one integer {bounds}")
 
 
-# ── parameters as deployed services read them ────────────────────────────────────────────────────
+# What follows reads parameters as deployed services do.
 
 
 def bare(query: Query) -> Query:
@@ -171,11 +168,7 @@ class Page:
         return cls(max(1, numbers["limit"]), max(0, numbers["offset"]), sort)
 
     def check(self) -> None:
-        """Refuse a limit or a sort that is not allowed.
-
-        Deployed services do so after they have converted all parameters, and before they look for
-        a block.
-        """
+        """Refuse a limit or a sort that is not allowed: after all parameters were converted."""
         if self.limit > MOST_ROWS:
             text = f"limit is not allowed: {self.limit} > {MOST_ROWS}"
             raise Refusal(HTTPStatus.INTERNAL_SERVER_ERROR, text)

@@ -1,9 +1,8 @@
 """Rows that a store holds, as JSON, cached in memory.
 
-Encoding takes at least ten milliseconds, even for few rows, and a file of the store covers a
-hundred masterchain blocks. So many masterchain blocks are read and encoded together, and the last
-few results are cached. Committed blocks never change. For everything else, the modification time
-of the folder shows whether it has changed.
+Encoding takes at least ten milliseconds, even for few rows. So many masterchain blocks are encoded
+together, and the last few results are cached. Committed blocks never change. For everything else,
+the modification time of the folder shows whether it has changed.
 """
 
 from __future__ import annotations
@@ -46,17 +45,7 @@ _ORDER = [(column, "ascending") for column in schema.TRANSACTIONS.order]
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A transaction as JSON.
-
-    Attributes
-    ----------
-    lt, account
-        Its key within a masterchain block.
-    named
-        The addresses that it and its messages name; may include None.
-    json
-        The row.
-    """
+    """A transaction as JSON; `named` are the addresses that it and its messages name."""
 
     lt: int
     account: str
@@ -90,7 +79,6 @@ class HeldRows:
         self._turn = Lock()
         self._runs = lru_cache(1)(self._list_runs)
         self._tables = lru_cache(FILES)(self._read_tables)
-        self._cuts = lru_cache(1000)(self._find_cuts)
         self._part = lru_cache(PARTS)(self._encode_part)
         self._blocks = lru_cache(FILES)(self._encode_blocks)
         self._keys = lru_cache(KEYS)(self._read_keys)
@@ -115,8 +103,10 @@ class HeldRows:
         if run is None:
             return None
         with self._turn:
-            part = next(part for part in self._cuts(run) if seqno in part)
-            return self._part(run, part)[seqno]
+            # Parts of a run have about `ROWS` transactions, and equally many masterchain blocks.
+            step = max(1, ROWS * len(run) // max(1, self._tables(run)[0].num_rows))
+            start = seqno - (seqno - run.start) % step
+            return self._part(run, range(start, min(start + step, run.stop)))[seqno]
 
     def blocks(self, seqno: int) -> Sequence[Block]:
         """Return the blocks that a masterchain block commits, itself included, if they are held."""
@@ -132,10 +122,7 @@ class HeldRows:
             return self._keys(name, run, columns)
 
     def history_keys(self, columns: tuple[str, ...]) -> pa.Table:
-        """Return some columns of the transactions of accounts, without those of committed ranges.
-
-        The columns include `mc_block_seqno`.
-        """
+        """Return columns of the transactions of accounts, without those of committed ranges."""
         with self._turn:
             runs = self._runs(self._store.changed("transactions"))
             rows = self._history_keys(self._store.changed("account_transactions"), columns)
@@ -171,10 +158,7 @@ class HeldRows:
         include_boc: bool,
         limit: int | None = None,
     ) -> dict[str, msgspec.Raw]:
-        """Return the accounts that are held, of these addresses (None is all), by address.
-
-        If hashes of code are given, only the accounts with such code.
-        """
+        """Return accounts by address: these (None is all), with such code, as far as held."""
         with self._turn:
             rows, position = self._accounts(self._store.changed("accounts"))
         held = (address for address in addresses or position if address in position)
@@ -217,13 +201,6 @@ class HeldRows:
     def _read_history_keys(self, changed: int, columns: tuple[str, ...]) -> pa.Table:  # noqa: ARG002
         tables = read_history(self._store, None, Period(), {"transactions": columns})
         return tables["transactions"].combine_chunks()
-
-    def _find_cuts(self, run: range) -> Sequence[range]:
-        """Split a range into parts of about `ROWS` transactions."""
-        transactions, _ = self._tables(run)
-        before = np.searchsorted(transactions["mc_block_seqno"].to_numpy(), np.array(run))
-        starts = [run.start + int(i) for i in np.flatnonzero(np.diff(before // ROWS)) + 1]
-        return [range(a, b) for a, b in zip([run.start, *starts], [*starts, run.stop], strict=True)]
 
     def _encode_part(self, run: range, part: range) -> Mapping[int, Sequence[Transaction]]:
         transactions, messages = (within(table, [part]) for table in self._tables(run))

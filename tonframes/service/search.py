@@ -7,9 +7,8 @@ there may be several.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -28,13 +27,12 @@ from tonframes.service.parameters import (
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from tonframes.service.rows import Block, HeldRows, Transaction
 
 
-@dataclass(frozen=True, slots=True)
-class _Condition:
+class _Condition(NamedTuple):
     """What a parameter asks of a column."""
 
     column: str
@@ -91,9 +89,8 @@ _BLOCKS = {
 def search_transactions(held: HeldRows, query: Query) -> Sequence[Transaction]:
     """Return a page of transactions, by default the newest first.
 
-    Transactions of one logical time are in the order of their accounts. That order is ascending,
-    but if one logical time is asked for, as `sort` says. If hashes are asked for, transactions are
-    in the order of the hashes.
+    Transactions of one logical time are in ascending order of their accounts; if one logical time
+    is asked for, as `sort` says. If hashes are asked for, they are in the order of the hashes.
     """
     page = Page.read(query)
     asked = _read(_TRANSACTIONS, query)
@@ -153,7 +150,6 @@ def search_blocks(held: HeldRows, query: Query) -> Sequence[Block]:
 
 
 def _read(conditions: dict[str, _Condition], query: Query) -> list[tuple[_Condition, Any]]:
-    """Return the conditions that a query names, each with its value."""
     return [
         (condition, condition.read(query[parameter][-1], f'"{parameter}"'))
         for parameter, condition in conditions.items()
@@ -165,11 +161,10 @@ def _columns(conditions: dict[str, _Condition]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(condition.column for condition in conditions.values()))
 
 
-def _search(parts: Sequence[pa.Table], asked: Sequence[tuple[_Condition, Any]]) -> pa.Table:
+def _search(parts: Iterable[pa.Table], asked: Sequence[tuple[_Condition, Any]]) -> pa.Table:
     """Return the rows that meet all conditions."""
-    return pa.concat_tables(_filtered(part, asked) for part in parts)
-
-
-def _filtered(rows: pa.Table, asked: Sequence[tuple[_Condition, Any]]) -> pa.Table:
-    met = [condition.compare(rows[condition.column], value) for condition, value in asked]
-    return rows.filter(reduce(pc.and_, met)) if met else rows
+    found = []
+    for rows in parts:
+        met = [condition.compare(rows[condition.column], value) for condition, value in asked]
+        found.append(rows.filter(reduce(pc.and_, met)) if met else rows)
+    return pa.concat_tables(found)

@@ -39,40 +39,30 @@ def shard_state(held: HeldRows, seqno: int) -> list[Block]:
     runs = held.runs()
     if not runs or seqno < runs[0].start:
         return []
-    tips = _Tips()
-    for before in range(seqno, seqno - REACH, -1):
-        if tips.complete or held.run(before) is None:
+    tips: list[Block] = []
+    # The accounts of each workchain that are in the shard of no tip.
+    left = {MASTERCHAIN: [_accounts(WHOLE)], BASECHAIN: [_accounts(WHOLE)]}
+
+    def add(blocks: Iterable[Block]) -> None:
+        for block in blocks:
+            before = left.setdefault(block.workchain, [_accounts(WHOLE)])
+            left[block.workchain] = list(subtract(before, [_accounts(block.shard)]))
+            if left[block.workchain] != before:
+                tips.append(block)
+
+    for earlier in range(seqno, seqno - REACH, -1):
+        if not any(left.values()) or held.run(earlier) is None:
             break
         # Of two blocks with common accounts, the later one has the higher seqno.
-        tips.add(sorted(held.blocks(before), key=lambda block: -block.seqno))
+        add(sorted(held.blocks(earlier), key=lambda block: -block.seqno))
     # Where the blocks that `seqno` commits are held, one that only later blocks name is older.
     committing = seqno if held.run(seqno) is None else seqno - 1
-    for after in range(seqno + 1, seqno + 1 + REACH):
-        if tips.complete or held.run(after) is None:
+    for later in range(seqno + 1, seqno + 1 + REACH):
+        if not any(left.values()) or held.run(later) is None:
             break
-        for block in sorted(held.blocks(after), key=lambda block: block.seqno):
-            tips.add(_parents(block, committing, held.dialect))
-    return sorted(tips.blocks, key=lambda block: (block.workchain, block.shard, block.seqno))
-
-
-class _Tips:
-    """Blocks, each with some accounts that no block added before has."""
-
-    def __init__(self) -> None:
-        self.blocks: list[Block] = []
-        self._left = {MASTERCHAIN: [_accounts(WHOLE)], BASECHAIN: [_accounts(WHOLE)]}
-
-    @property
-    def complete(self) -> bool:
-        return not any(self._left.values())
-
-    def add(self, blocks: Iterable[Block]) -> None:
-        for block in blocks:
-            left = self._left.setdefault(block.workchain, [_accounts(WHOLE)])
-            rest = list(subtract(left, [_accounts(block.shard)]))
-            if rest != left:
-                self._left[block.workchain] = rest
-                self.blocks.append(block)
+        for block in sorted(held.blocks(later), key=lambda block: block.seqno):
+            add(_parents(block, committing, held.dialect))
+    return sorted(tips, key=lambda block: (block.workchain, block.shard, block.seqno))
 
 
 def _accounts(shard: int) -> range:
@@ -83,13 +73,7 @@ def _accounts(shard: int) -> range:
 
 
 def _parents(block: Block, committing: int, dialect: Dialect) -> Sequence[Block]:
-    """Return the parents of a block; only their workchain, shard and seqno are known.
-
-    Parameters
-    ----------
-    committing
-        The last masterchain block that may commit them.
-    """
+    """Return the parents of a block, which a masterchain block up to `committing` commits."""
     refs = _refs(block.parents or "null") or ()
     shards = SHARD.decode([ref.shard for ref in refs]).to_pylist()
     parents = []
