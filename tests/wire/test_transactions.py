@@ -82,24 +82,6 @@ def test_one_that_comes_twice_is_folded_or_refused():
             tables_of(dump({"transactions": [*rows, other]}))
 
 
-def test_a_name_that_comes_twice_is_refused():
-    rows = [least(schema.TRANSACTION) | {"hash": f"{i}", "lt": f"{i}"} for i in range(8)]
-    content = dump({"transactions": rows})
-    with at_once(2):
-        pages.read(schema.BLOCKS_ANSWER, content)
-        twice = content.replace(b'"hash":"7"', b'"hash":"7","hash":"7"')
-        assert twice != content
-        with pytest.raises(DecodeError, match="one member of this name") as caught:
-            pages.read(schema.BLOCKS_ANSWER, twice)
-    assert caught.value.path == "$.transactions[7].hash"
-
-
-def test_what_services_write_is_not_looked_into_closely(monkeypatch):
-    monkeypatch.setattr("tonframes.wire.tolerant.check_names", lambda *_: pytest.fail("slow"))
-    for content in document(3, 130):
-        assert pages.read(schema.BLOCKS_ANSWER, content).transactions is not None
-
-
 def test_a_wrong_value_is_named():
     rows = [least(schema.TRANSACTION) | {"hash": f"{i}", "lt": f"{i}"} for i in range(8)]
     rows[6]["total_fees"] = "007"

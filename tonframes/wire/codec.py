@@ -63,16 +63,6 @@ def join(record: Record, parts: Sequence[Values]) -> Values:
     return Values(sum(part.rows for part in parts), list(map(pa.concat_arrays, arrays)))
 
 
-def count_members(record: Record, values: Values) -> int:
-    """Count the members that are not null in the objects of rows, and the colons in their values.
-
-    Rows of other tables in them do not count; see `kinds.count_colons`.
-    """
-    reader = _reader(record)
-    arrays = zip(reader.lists, values.arrays, strict=True)
-    return values.rows * reader.objects + sum(kind.count(array) for kind, array in arrays)
-
-
 def columns(record: Record, values: Values) -> dict[str, pa.Array]:
     """Turn the values of rows into the record's columns.
 
@@ -144,8 +134,6 @@ class _Reader:
         self._values: dict[Kind, list[str]] = defaultdict(list)
         self._columns = {column.path: column for column in record.columns if not column.of}
         self._variables: list[tuple[str, str]] = []
-        #: How many objects each row always has in it.
-        self.objects = 0
         lines = self._lines(record, "row", (), "        ")
         names = [f"{kind.name}s" for kind in self.lists]
         adds = (
@@ -177,7 +165,6 @@ class _Reader:
             part = self._variable("None")
             lines.append(f"{indent}{part} = {value}")
             if not member.has:
-                self.objects += not optional
                 lines += self._lines(member.record, part, inner, indent, optional=optional)
                 continue
             self._note(inner, f"{part} is not None", PRESENCE)

@@ -13,7 +13,6 @@ import re
 from typing import Any, ClassVar, Literal
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -65,10 +64,6 @@ class Kind:
         """Turn what `gather` made into a column: the second half of `decode`, for all rows."""
         return gathered
 
-    def count(self, gathered: pa.Array) -> int:
-        """Count the values that are not null, and the colons in them; see `count_colons`."""
-        return len(gathered) - int(gathered.null_count)
-
     def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:  # noqa: ARG002
         """Turn a column back into the wire values of a dialect."""
         values: list[Any] = column.to_pylist()
@@ -90,9 +85,6 @@ class Text(Kind):
 
     name, expected, wire, arrow = "text", "a string", str, pa.string()
 
-    def count(self, gathered: pa.Array) -> int:
-        return super().count(gathered) + count_colons(_content(gathered))
-
 
 class Bool(Kind):
     """A JSON true or false."""
@@ -104,9 +96,6 @@ class Presence(Bool):
     """Whether an object was there."""
 
     name = "presence"
-
-    def count(self, gathered: pa.Array) -> int:
-        return int(gathered.true_count)
 
 
 class Int(Kind):
@@ -243,10 +232,6 @@ class Json(Kind):
     def gather(self, values: list[Any]) -> pa.Array:
         return pa.array(values, pa.binary())
 
-    def count(self, gathered: pa.Array) -> int:
-        there = len(gathered) - int(_is_null(gathered).true_count)
-        return there + count_colons(_content(gathered))
-
     def prove(self, gathered: pa.Array) -> pa.Array:
         null = _is_null(gathered)
         # msgspec does not check the UTF-8 of what it keeps raw; this cast does.
@@ -286,31 +271,8 @@ SHARD, OPCODE, TIME, FLOAT = Shard(), Opcode(), Time(), Float()
 OBJECT, ARRAY = Json("{", "object"), Json("[", "array")
 
 
-_CHUNK = 2**17  # bytes
-
-
-def count_colons(content: bytes | memoryview | pa.Buffer) -> int:
-    """Count the colons that are not followed by an n.
-
-    In JSON without spaces, each of these begins the value of a member that is not null, or is in a
-    text. The content is read in chunks that fit the processor's cache.
-    """
-    octets = np.frombuffer(content, np.uint8)
-    count = 0
-    for start in range(0, len(octets), _CHUNK):
-        chunk = octets[start : start + _CHUNK + 1]
-        values = (chunk[:-1] == ord(":")) & (chunk[1:] != ord("n"))
-        count += int(np.count_nonzero(values))
-    return count + int(np.count_nonzero(octets[-1:] == ord(":")))
-
-
 def _is_null(tokens: pa.Array) -> pa.Array:
     return pc.is_in(tokens, pa.array([b"", b"null"], pa.binary()))
-
-
-def _content(array: pa.Array) -> pa.Buffer:
-    """Return the texts of an array that was just made, one after another."""
-    return array.buffers()[2] or pa.py_buffer(b"")
 
 
 def _int64(digits: str) -> int:

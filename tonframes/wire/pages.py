@@ -26,7 +26,6 @@ from tonframes.wire.kinds import (
     SHARD,
     Mismatch,
     Oversize,
-    count_colons,
 )
 from tonframes.wire.record import Loose, Record, Rows
 from tonframes.wire.tables import fit
@@ -73,12 +72,9 @@ def read(record: Record, content: bytes) -> Page:
     Raises
     ------
     DecodeError
-        The answer is not JSON, or not of the form that the schema declares, or an object has two
-        members of one name.
+        The answer is not JSON, or not of the form that the schema declares.
     """
     page = _read_strictly(record, content) or _read_tolerantly(record, content)
-    if _may_repeat_names(page):
-        tolerant.check_names(record, content)
     lists = [member.key for member in record.members if isinstance(member, Rows)]
     if all(getattr(page.answer, key) is None for key in lists):
         keys = msgspec.json.decode(content, type=dict[str, msgspec.Raw]).keys()
@@ -97,23 +93,6 @@ _DECODERS: dict[Record, msgspec.json.Decoder[Any]] = {
 
 
 _transaction = msgspec.json.Decoder(schema.TRANSACTION.struct).decode
-_encode = msgspec.json.Encoder().encode
-
-
-def _may_repeat_names(page: Page) -> bool:
-    """Return whether an object of an answer may have two members of one name.
-
-    An answer has more members than what was made of it if a name comes twice: that has the last
-    one only. The numbers also differ if an answer has spaces before nulls, fields that the
-    schema does not know, or colons as escapes in texts. Null is not counted, because the structs do
-    not tell it from a field that is absent: a null before the value of its name is not noticed.
-    """
-    if page.transactions is None:
-        made = count_colons(_encode(page.whole))
-    else:
-        others = msgspec.structs.replace(page.answer, transactions=None)
-        made = count_colons(_encode(others)) + 1 + page.transactions.count_members()
-    return count_colons(page.content) != made
 
 
 def _read_strictly(record: Record, content: bytes) -> Page | None:

@@ -8,7 +8,6 @@ are those that the strict reading makes.
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -113,58 +112,6 @@ class TolerantReader:
                     else _read(OBJECT, bytes(raw), f"{path}.{_printable(key)}")
                     for key, raw in _split(_members, token, path, "a JSON object")
                 }
-
-
-def check_names(record: Record, content: bytes) -> None:
-    """Raise `DecodeError` if an object has two members of one name: decoders keep only the last.
-
-    Objects of free form are not looked into, because their text is kept as it came.
-
-    Examples
-    --------
-    >>> from tonframes.wire import schema
-    >>> check_names(schema.BLOCKS_ANSWER, b'{"blocks": [{"seqno": 1, "seqno": 2}]}')
-    Traceback (most recent call last):
-    tonframes.errors.DecodeError: $.blocks[0].seqno: expected one member of this name, found two
-    """
-    # Bad UTF-8 is refused with its path, when the value is read.
-    text = content.decode("utf-8", "surrogateescape")
-    try:
-        found = json.loads(
-            text, object_pairs_hook=_Members, parse_int=str, parse_float=str, parse_constant=str
-        )
-    except (ValueError, RecursionError) as malformed:
-        raise DecodeError("$", "JSON", f"{shorten(content)} ({shorten(str(malformed))})") from None
-    _check_names(record, found, "$")
-
-
-class _Members(list[tuple[str, Any]]):
-    """The members of an object, in order."""
-
-
-def _check_names(record: Record, found: Any, path: str) -> None:
-    if not isinstance(found, _Members):
-        return
-    _check_distinct(found, path)
-    values = dict(found)
-    for member in record.wired:
-        value, here = values.get(member.key), f"{path}.{member.key}"
-        match member:
-            case Part(record=inner) | Rows(record=inner, single=True):
-                _check_names(inner, value, here)
-            case Rows(record=inner) if isinstance(value, list):
-                for i, row in enumerate(value):
-                    _check_names(inner, row, f"{here}[{i}]")
-            case Entries() if isinstance(value, _Members):
-                _check_distinct(value, here)
-
-
-def _check_distinct(members: _Members, path: str) -> None:
-    names: set[str] = set()
-    for name, _ in members:
-        if name in names:
-            raise DecodeError(f"{path}.{_printable(name)}", "one member of this name", "two")
-        names.add(name)
 
 
 def _printable(key: str) -> str:

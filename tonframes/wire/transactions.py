@@ -75,15 +75,6 @@ class Transactions:
     positions: list[int | None]
     extras: tuple[list[str | None], list[str | None]]
 
-    def count_members(self) -> int:
-        """Count the members that are not null, and the colons in texts; see `count_colons`."""
-        lists = sum(line.has_in_msg + (line.out_msgs is not None) for line in self.outlines)
-        return (
-            lists
-            + codec.count_members(schema.TRANSACTION, self.of_transactions)
-            + codec.count_members(schema.MESSAGE, self.of_messages)
-        )
-
 
 def gather(structs: Iterable[Any], extras: Mapping[int, Extra]) -> Transactions:
     """Take the values of transactions and of their messages.
