@@ -62,7 +62,6 @@ def test_pages_of_many_and_of_few_are_joined_in_their_order():
 def test_their_structs_are_dropped_and_outlines_are_kept():
     [content] = document(1, 150)
     page = pages.read(schema.BLOCKS_ANSWER, content)
-    assert page.whole is None
     assert len(page.answer.transactions) >= 150
     assert {type(row) for row in page.answer.transactions} == {transactions.Outline}
     assert not any(map(lack, page.answer.transactions))

@@ -72,7 +72,7 @@ def encode_rows(
 def _with_older(table: Table, extra: Extra) -> Extra:
     """Leave out what `extra` has in an older spelling: a row is written in the form it had."""
     older = table.record.older
-    return {older[pointer].pointer: b"" for pointer in extra if pointer in older} | extra
+    return {older[pointer]: b"" for pointer in extra if pointer in older} | extra
 
 
 def encode_entries(rows: pa.Table) -> dict[str, msgspec.Raw]:

@@ -54,15 +54,7 @@ class Kind:
 
     def decode(self, values: list[Any]) -> pa.Array:
         """Turn wire values, as msgspec made them, into a column."""
-        return self.prove(self.gather(values))
-
-    def gather(self, values: list[Any]) -> pa.Array:
-        """Turn wire values into an array: the first half of `decode`, for some rows at a time."""
         return pa.array(values, self.arrow)
-
-    def prove(self, gathered: pa.Array) -> pa.Array:
-        """Turn what `gather` made into a column: the second half of `decode`, for all rows."""
-        return gathered
 
     def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:  # noqa: ARG002
         """Turn a column back into the wire values of a dialect."""
@@ -117,15 +109,13 @@ class Digits(Kind):
 
     name, expected, wire, arrow = "digits", "a string of decimal digits", str, pa.int64()
 
-    def gather(self, values: list[Any]) -> pa.Array:
-        return pa.array(values, pa.string())
-
-    def prove(self, gathered: pa.Array) -> pa.Array:
-        numbers = gathered.cast(pa.int64())
+    def decode(self, values: list[Any]) -> pa.Array:
+        texts = pa.array(values, pa.string())
+        numbers = texts.cast(pa.int64())
         # Arrow's cast also accepts "007", "+7" and "0x10". Casting back shows whether it did.
-        if not numbers.cast(pa.string()).equals(gathered):
+        if not numbers.cast(pa.string()).equals(texts):
             raise pa.ArrowInvalid("not a decimal integer")
-        if pc.any(pc.less(numbers, 0)).as_py():
+        if (pc.min(numbers).as_py() or 0) < 0:
             raise pa.ArrowInvalid("negative")
         return numbers
 
@@ -151,7 +141,7 @@ class Shard(Kind):
     name, wire, arrow = "shard", str, pa.int64()
     expected = "a shard: 1 to 16 hex digits, or a signed decimal, and not 0"
 
-    def gather(self, values: list[Any]) -> pa.Array:
+    def decode(self, values: list[Any]) -> pa.Array:
         return _by_spelling(values, self._number)
 
     def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
@@ -187,7 +177,7 @@ class Opcode(Kind):
     name, wire, arrow = "opcode", str | int, pa.int64()
     expected = 'an opcode: "0x" and 1 to 8 hex digits, or an integer of 32 bits'
 
-    def gather(self, values: list[Any]) -> pa.Array:
+    def decode(self, values: list[Any]) -> pa.Array:
         return _by_spelling(values, self._number)
 
     def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
@@ -229,13 +219,10 @@ class Json(Kind):
         self.name = name  # type: ignore[misc]
         self.expected = f"a JSON {name}"  # type: ignore[misc]
 
-    def gather(self, values: list[Any]) -> pa.Array:
-        return pa.array(values, pa.binary())
-
-    def prove(self, gathered: pa.Array) -> pa.Array:
-        null = _is_null(gathered)
+    def decode(self, values: list[Any]) -> pa.Array:
+        tokens = [None if token in (b"", b"null") else token for token in values]
         # msgspec does not check the UTF-8 of what it keeps raw; this cast does.
-        text = pc.if_else(null, None, gathered.cast(pa.string()))
+        text = pa.array(tokens, pa.binary()).cast(pa.string())
         if pc.all(pc.starts_with(text, self.opening)).as_py() is False:
             raise pa.ArrowInvalid(f"not {self.expected}")
         return text
@@ -269,10 +256,6 @@ TEXT, BOOL, INT, DIGITS = Text(), Bool(), Int(), Digits()
 PRESENCE = Presence()
 SHARD, OPCODE, TIME, FLOAT = Shard(), Opcode(), Time(), Float()
 OBJECT, ARRAY = Json("{", "object"), Json("[", "array")
-
-
-def _is_null(tokens: pa.Array) -> pa.Array:
-    return pc.is_in(tokens, pa.array([b"", b"null"], pa.binary()))
 
 
 def _int64(digits: str) -> int:

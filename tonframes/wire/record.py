@@ -23,18 +23,46 @@ import pyarrow as pa
 
 from tonframes.wire.dtypes import dtype_of
 from tonframes.wire.extra import pointer_to
-from tonframes.wire.kinds import BOOL, OBJECT, REFUSALS, TIME, Dialect, Json, Kind
-from tonframes.wire.older import Respelled
+from tonframes.wire.kinds import (
+    BOOL,
+    OBJECT,
+    REFUSALS,
+    TEXT,
+    TIME,
+    Dialect,
+    Json,
+    Kind,
+    Mismatch,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from tonframes.wire.older import Older
+    from collections.abc import Iterator, Mapping, Sequence
 
 Path = tuple[str, ...]
 
 #: Columns of addresses by which rows may be sorted.
 _ADDRESSES = ("account", "address")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Older:
+    """How older versions of the service spelled a field: its key there, and the values if others.
+
+    This is read into the column of the field. It also stays in `extra`, so that a row is written
+    back in the form that it had.
+    """
+
+    key: str
+    values: Mapping[str, Any] | None = None
+
+    def read(self, kind: Kind, token: bytes) -> Any:
+        """Turn a token of this spelling into a wire value of the field; None if it is none."""
+        try:
+            if self.values is None:
+                return kind.read(token)
+            return self.values.get(TEXT.read(token))
+        except (Mismatch, *REFUSALS):
+            return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,13 +214,10 @@ class Record:
         return tuple(found)
 
     @cached_property
-    def older(self) -> dict[str, Respelled]:
-        """The fields that older services spell differently, by the pointer of the older key."""
-        names = {column.path: column.name for column in self.columns if not column.of}
+    def older(self) -> dict[str, str]:
+        """The pointers of fields, by the pointers of their older spellings."""
         return {
-            pointer_to((*path, f.older.key)): Respelled(
-                pointer_to((*path, f.key)), names[*path, f.key], f.kind, f.older
-            )
+            pointer_to((*path, f.older.key)): pointer_to((*path, f.key))
             for path, f in _fields(self, ())
             if f.older
         }
@@ -232,42 +257,6 @@ class Record:
             gc=False,
         )
 
-    @cached_property
-    def known(self) -> Callable[[Sequence[bytes]], list[Any]]:
-        """A function that reads the fields of objects that name a column; wrong values are null."""
-        fields = [f for f in self.members if isinstance(f, Field) and f.column]
-        strict, loose = (
-            msgspec.defstruct(
-                f"{self.name}Known",
-                [(attribute(f.key), kind(f), f.kind.missing) for f in fields],
-                rename={attribute(f.key): f.key for f in fields},
-                gc=False,
-            )
-            for kind in (_known, _anything)
-        )
-        many = msgspec.json.Decoder(list[strict]).decode  # type: ignore[valid-type]
-        one = msgspec.json.Decoder(loose).decode
-        nothing = strict()
-
-        def attempt(token: bytes) -> Any:
-            try:
-                found = one(token)
-            except REFUSALS:
-                return nothing
-            for f in fields:
-                name = attribute(f.key)
-                if type(getattr(found, name)) is not f.kind.wire:
-                    setattr(found, name, f.kind.missing)
-            return found
-
-        def known(tokens: Sequence[bytes]) -> list[Any]:
-            try:
-                return many(b"[%b]" % b",".join(tokens))
-            except REFUSALS:
-                return list(map(attempt, tokens))
-
-        return known
-
 
 def _fields(record: Record, path: Path) -> Iterator[tuple[Path, Field]]:
     """List the fields of a record and of its parts, with the paths of their objects."""
@@ -276,14 +265,6 @@ def _fields(record: Record, path: Path) -> Iterator[tuple[Path, Field]]:
             yield path, member
         elif isinstance(member, Part):
             yield from _fields(member.record, (*path, member.key))
-
-
-def _known(field: Field) -> Any:
-    return field.kind.wire if isinstance(field.kind, Json) else field.kind.wire | None
-
-
-def _anything(field: Field) -> Any:
-    return field.kind.wire if isinstance(field.kind, Json) else Any
 
 
 def attribute(key: str) -> str:

@@ -17,8 +17,18 @@ how older versions of the service spelled a field; a row keeps the spelling that
 from __future__ import annotations
 
 from tonframes.wire.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT, TIME
-from tonframes.wire.older import Older
-from tonframes.wire.record import Column, Derived, Entries, Field, Loose, Part, Record, Rows, Table
+from tonframes.wire.record import (
+    Column,
+    Derived,
+    Entries,
+    Field,
+    Loose,
+    Older,
+    Part,
+    Record,
+    Rows,
+    Table,
+)
 
 #: The version of the schema: raised by one whenever columns are added. Each file of a store says
 #: with which version it was written. Columns are never removed, renamed or given another kind.
@@ -65,8 +75,8 @@ CREDIT_PHASE = Record("CreditPhase", "The message's value is added to the balanc
 
 # Until August 2024 the service wrote {"type": "skipped", "skip_reason": "no_state"}, or "vm" (jsonify
 # in InsertManagerPostgres.cpp of ton-index-worker, which the Python service passed on).
-_TYPE = Older("type", {"skipped": True, "vm": False}, since=2)
-_SKIP_REASON = Older("skip_reason", since=2)
+_TYPE = Older("type", {"skipped": True, "vm": False})
+_SKIP_REASON = Older("skip_reason")
 
 COMPUTE_PHASE = Record("ComputePhase", "Execution of the contract by the virtual machine (VM).", (
     #     key                   kind    unit       meaning                                          column
