@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.wire.kinds import PRESENCE, REFUSALS, TIME, Dialect, Json, Kind
+from tonframes.wire.kinds import BOOL, OBJECT, REFUSALS, TIME, Dialect, Json, Kind
 from tonframes.wire.record import Entries, Field, Loose, Part, Rows, attribute
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ class Values:
 
 def gather(record: Record, rows: Sequence[msgspec.Struct]) -> Values:
     """Take the values of structs; raise one of `REFUSALS` if one is not as its kind declares."""
-    reader = _reader(record)
-    lists: list[list[Any]] = [[] for _ in reader.columns]
-    reader.fill(rows, *lists)
-    return Values(len(rows), [k.decode(v) for k, v in zip(reader.columns, lists, strict=True)])
+    kinds, fill = _reader(record)
+    lists: list[list[Any]] = [[] for _ in kinds]
+    fill(rows, *lists)
+    return Values(len(rows), [k.decode(values) for k, values in zip(kinds, lists, strict=True)])
 
 
 def join(record: Record, batches: Sequence[Values]) -> Values:
@@ -61,7 +61,8 @@ def columns(record: Record, values: Values) -> dict[str, pa.Array]:
     """Turn the values of rows into the record's columns."""
     by_name: dict[str, pa.Array] = {}
     count = values.rows
-    for array, of_kind in zip(values.arrays, _reader(record).columns.values(), strict=True):
+    kinds, _ = _reader(record)
+    for array, of_kind in zip(values.arrays, kinds.values(), strict=True):
         # Arrow transposes the values faster than Python, which would touch every object.
         transposed = array.take(_transposed(count, len(of_kind)))
         for i, column in enumerate(of_kind):
@@ -86,131 +87,115 @@ def encode(
     dialect: Dialect,
 ) -> list[Any]:
     """Turn columns back into structs; `inner` has the values of each `Rows` member, by its key."""
-    writer = _writer(record, dialect)
-    values = [column.kind.encode(columns[column.name], dialect) for column in writer.columns]
-    return writer.build(*values, *(inner[key] for key in writer.inner))
+    written, keys, build = _writer(record, dialect)
+    values = [column.kind.encode(columns[column.name], dialect) for column in written]
+    return build(*values, *(inner[key] for key in keys))
 
 
-class _Reader:
-    """The loop of `gather`: the columns whose values go to each kind's list, and the compiled code.
+@cache
+def _reader(record: Record) -> tuple[dict[Kind, list[Column]], Callable[..., None]]:
+    """Return the columns whose values go to each kind's list, and a function that fills the lists.
 
-    For each row the code reads `v0 = row.part`, then for an optional part `v1 = v0.key` or
-    `v1 = None`, and at the end extends each list once: `texts += (row.account, v1, …)`.
+    For each row it reads `v0 = row.part or b0`, where `b0` is a blank object, and at the end
+    extends each list once: `texts += (row.account, v0.key, …)`.
     """
+    columns: dict[Kind, list[Column]] = defaultdict(list)
+    values: dict[Kind, list[str]] = defaultdict(list)
+    by_path = {column.path: column for column in record.columns if not column.of}
+    lines: list[str] = []
+    blanks: dict[str, Any] = {}
 
-    def __init__(self, record: Record) -> None:
-        self.columns: dict[Kind, list[Column]] = defaultdict(list)
-        self._values: dict[Kind, list[str]] = defaultdict(list)
-        self._by_path = {column.path: column for column in record.columns if not column.of}
-        self._variables: list[tuple[str, str]] = []
-        lines = self._lines(record, "row", (), "        ")
-        names = [f"{kind.name}s" for kind in self.columns]
-        adds = (
-            f"        {name} += ({', '.join(values)},)"
-            for name, values in zip(names, self._values.values(), strict=True)
-        )
-        self.fill = _compile(
-            [f"def made(rows, {', '.join(names)}):", "    for row in rows:", *lines, *adds]
-        )
-
-    def _lines(
-        self, record: Record, name: str, path: Path, indent: str, *, optional: bool = False
-    ) -> list[str]:
-        """Return code that reads the object `name`, and note the expressions of its columns."""
-        lines: list[str] = []
+    def visit(record: Record, name: str, path: Path) -> None:
         for member in record.wired:
-            if isinstance(member, Rows | Entries):
-                continue
             value, inner = f"{name}.{attribute(member.key)}", (*path, member.key)
-            if not isinstance(member, Part):
-                if isinstance(self._by_path[inner].kind, Json):
-                    value = f"bytes({value})"
-                if optional:
-                    blank = "b''" if value.startswith("bytes") else "None"
-                    lines.append(f"{indent}{self._variable(blank)} = {value}")
-                    value = self._variables[-1][0]
-                self._note(inner, value)
-                continue
-            part = self._variable("None")
-            lines.append(f"{indent}{part} = {value}")
-            if not member.has:
-                lines += self._lines(member.record, part, inner, indent, optional=optional)
-                continue
-            self._note(inner, f"{part} is not None", PRESENCE)
-            before = len(self._variables)
-            reads = self._lines(member.record, part, inner, f"{indent}    ", optional=True)
-            blanks = [f"{indent}    {v} = {blank}" for v, blank in self._variables[before:]]
-            lines += [f"{indent}if {part} is None:", *blanks, f"{indent}else:", *reads]
-        return lines
+            if isinstance(member, Part):
+                part, blank = f"v{len(lines)}", f"b{len(lines)}"
+                if member.has:
+                    blanks[blank] = _blank(member.record)
+                    columns[BOOL].append(by_path[inner])
+                    values[BOOL].append(f"{part} is not {blank}")
+                    value = f"{value} or {blank}"
+                lines.append(f"        {part} = {value}")
+                visit(member.record, part, inner)
+            elif not isinstance(member, Rows | Entries):
+                column = by_path[inner]
+                columns[column.kind].append(column)
+                values[column.kind].append(
+                    f"bytes({value})" if isinstance(column.kind, Json) else value
+                )
 
-    def _variable(self, blank: str) -> str:
-        """Return a new variable, which is `blank` where its object is absent."""
-        self._variables.append((f"v{len(self._variables)}", blank))
-        return self._variables[-1][0]
-
-    def _note(self, path: Path, value: str, kind: Kind | None = None) -> None:
-        column = self._by_path[path]
-        self.columns[kind or column.kind].append(column)
-        self._values[kind or column.kind].append(value)
+    visit(record, "row", ())
+    names = ", ".join(f"{kind.name}s" for kind in columns)
+    lines += [f"        {kind.name}s += ({', '.join(values[kind])},)" for kind in columns]
+    return columns, _compile([f"def made(rows, {names}):", "    for row in rows:", *lines], blanks)
 
 
-class _Writer:
-    """The loop of `encode`: one nested constructor call for each row."""
+def _blank(record: Record) -> msgspec.Struct:
+    """Return an object without values, for parts that are absent."""
+    blank: dict[str, Any] = {}
+    for member in record.wired:
+        value: Any = None
+        if isinstance(member, Part) and not member.has:
+            value = _blank(member.record)
+        elif isinstance(getattr(member, "kind", OBJECT), Json):
+            value = Json.missing
+        blank[attribute(member.key)] = value
+    return record.struct(**blank)
 
-    def __init__(self, record: Record, dialect: Dialect) -> None:
-        self._dialect = dialect
-        self.columns: list[Column] = []
-        self.inner: list[str] = []
-        self._scope: dict[str, Any] = {}
-        self._by_path = {column.path: column for column in record.columns if not column.of}
-        row = self._call(record, ())
-        names = ", ".join([*(f"c{i}" for i in range(len(self.columns))), *self.inner])
-        self.build: Callable[..., list[Any]] = _compile(
-            [f"def made({names}):", f"    return [{row} for {names}, in zip({names})]"],
-            self._scope,
-        )
 
-    def _call(self, record: Record, path: Path) -> str:
-        """Return code that constructs an object, and note the columns that it takes."""
+@cache
+def _writer(
+    record: Record, dialect: Dialect
+) -> tuple[list[Column], list[str], Callable[..., list[Any]]]:
+    """Return the columns and the keys of `Rows` that a function takes, and the function.
+
+    It has one nested constructor call for each row.
+    """
+    columns: list[Column] = []
+    inner_keys: list[str] = []
+    by_path = {column.path: column for column in record.columns if not column.of}
+    structs: dict[str, Any] = {}
+
+    def value(path: Path) -> str:
+        columns.append(by_path[path])
+        return f"c{len(columns) - 1}"
+
+    def construct(record: Record, path: Path) -> str:
         arguments = []
         for member in record.wired:
             inner = (*path, member.key)
             match member:
                 case Rows(key):
-                    self.inner.append(key)
-                    value = key
+                    inner_keys.append(key)
+                    written = key
                 case Part(has=""):
-                    value = self._call(member.record, inner)
+                    written = construct(member.record, inner)
                 case Part():
-                    has = self._note(inner)
-                    value = f"{self._call(member.record, inner)} if {has} else None"
+                    has = value(inner)
+                    written = f"{construct(member.record, inner)} if {has} else None"
                 case _:
-                    value = self._note(inner)
-            arguments.append(f"{attribute(member.key)}={value}")
-        name = f"S{len(self._scope)}"
-        self._scope[name] = record.writers[self._dialect]
+                    written = value(inner)
+            arguments.append(f"{attribute(member.key)}={written}")
+        name = f"S{len(structs)}"
+        structs[name] = record.writers[dialect]
         return f"{name}({', '.join(arguments)})"
 
-    def _note(self, path: Path) -> str:
-        self.columns.append(self._by_path[path])
-        return f"c{len(self.columns) - 1}"
+    row = construct(record, ())
+    names = ", ".join([*(f"c{i}" for i in range(len(columns))), *inner_keys])
+    lines = [f"def made({names}):", f"    return [{row} for {names}, in zip({names})]"]
+    return columns, inner_keys, _compile(lines, structs)
 
 
-_reader = cache(_Reader)
-_writer = cache(_Writer)
+def _compile(lines: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
+    exec("\n".join(lines), scope)  # noqa: S102 - the source comes from the declaration alone
+    made: Callable[..., Any] = scope["made"]
+    return made
 
 
 @lru_cache(maxsize=32)
 def _transposed(count: int, width: int) -> pa.Array:
     """Return the indices that bring values from row order into column order."""
     return pa.array(np.arange(count * width).reshape(count, width).T.ravel())
-
-
-def _compile(lines: list[str], scope: dict[str, Any] | None = None) -> Callable[..., Any]:
-    scope = scope or {}
-    exec("\n".join(lines), scope)  # noqa: S102 - the source comes from the declaration alone
-    made: Callable[..., Any] = scope["made"]
-    return made
 
 
 def moments(seconds: pa.Array) -> pa.Array:

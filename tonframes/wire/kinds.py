@@ -1,20 +1,22 @@
 """Kinds of values: how a value is written in JSON and in an Arrow column.
 
-A `Kind` knows how a value is written in JSON and in a column, and converts between them. `decode`
-and `encode` convert whole columns and are inverse to each other. `decode` is strict and fast: it
-refuses a column (`REFUSALS`) if one of its values is written in another way. `read` reads a single
-JSON token and raises `Mismatch` if it is wrong; it is used only for answers that `decode` has
-refused.
+`decode` and `encode` convert whole columns and are inverse to each other. `decode` is strict and
+fast: it refuses a column (`REFUSALS`) if one of its values is written in another way. `read` reads
+a single JSON token and raises `Mismatch` if it is wrong, for answers that `decode` has refused.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
 import pyarrow as pa
 import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Dialect = Literal["service", "specification"]
 
@@ -82,12 +84,6 @@ class Bool(Kind):
     """A JSON true or false."""
 
     name, expected, wire, arrow = "bool", "true or false", bool, pa.bool_()
-
-
-class Presence(Bool):
-    """Whether an object was there."""
-
-    name = "presence"
 
 
 class Int(Kind):
@@ -253,9 +249,29 @@ class Float(Kind):
 
 
 TEXT, BOOL, INT, DIGITS = Text(), Bool(), Int(), Digits()
-PRESENCE = Presence()
 SHARD, OPCODE, TIME, FLOAT = Shard(), Opcode(), Time(), Float()
 OBJECT, ARRAY = Json("{", "object"), Json("[", "array")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Older:
+    """How older versions of the service spelled a field: its key, and the values if others.
+
+    This is read into the column of the field. It also stays in `extra`, so that a row is written
+    back in the form that it had.
+    """
+
+    key: str
+    values: Mapping[str, Any] | None = None
+
+    def read(self, kind: Kind, token: bytes) -> Any:
+        """Turn a token of this spelling into a wire value of the field; None if it is none."""
+        try:
+            if self.values is None:
+                return kind.read(token)
+            return self.values.get(TEXT.read(token))
+        except (Mismatch, *REFUSALS):
+            return None
 
 
 def _int64(digits: str) -> int:

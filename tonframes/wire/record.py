@@ -23,46 +23,15 @@ import pyarrow as pa
 
 from tonframes.wire.dtypes import dtype_of
 from tonframes.wire.extra import pointer_to
-from tonframes.wire.kinds import (
-    BOOL,
-    OBJECT,
-    REFUSALS,
-    TEXT,
-    TIME,
-    Dialect,
-    Json,
-    Kind,
-    Mismatch,
-)
+from tonframes.wire.kinds import BOOL, OBJECT, TIME, Dialect, Json, Kind, Older
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
 Path = tuple[str, ...]
 
 #: Columns of addresses by which rows may be sorted.
 _ADDRESSES = ("account", "address")
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Older:
-    """How older versions of the service spelled a field: its key there, and the values if others.
-
-    This is read into the column of the field. It also stays in `extra`, so that a row is written
-    back in the form that it had.
-    """
-
-    key: str
-    values: Mapping[str, Any] | None = None
-
-    def read(self, kind: Kind, token: bytes) -> Any:
-        """Turn a token of this spelling into a wire value of the field; None if it is none."""
-        try:
-            if self.values is None:
-                return kind.read(token)
-            return self.values.get(TEXT.read(token))
-        except (Mismatch, *REFUSALS):
-            return None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,8 +129,8 @@ class Column:
     """One flat column.
 
     `path` is its place in the API's object, `of` the column that it is computed from, `since` the
-    first schema version that has it. `rule` is its value in rows of older versions, if `extra`
-    has none: a column that is never null and came later must have one.
+    first version of the schema that has it. `rule` is its value in older files, where it is null
+    otherwise: a column that is never null and came later must have one.
     """
 
     name: str
@@ -240,22 +209,26 @@ class Record:
     @cached_property
     def writers(self) -> dict[Dialect, type[msgspec.Struct]]:
         """The msgspec types that write the object, by dialect: what is None is null, or absent."""
-        nulls = {member.key for member in self.wired if getattr(member, "null", False)}
-        return {"service": self._writer(nulls), "specification": self._writer(set())}
+        names = {attribute(member.key): member for member in self.wired}
 
-    def _writer(self, nulls: set[str]) -> type[msgspec.Struct]:
-        """Return a type that writes None in the keys `nulls` as null, and leaves out other keys."""
-        names = {attribute(member.key): member.key for member in self.wired}
-        return msgspec.defstruct(
-            self.name,
-            [(name, Any) if key in nulls else (name, Any, None) for name, key in names.items()],
-            rename=names,
-            kw_only=True,
-            omit_defaults=True,
-            frozen=True,
-            eq=False,
-            gc=False,
-        )
+        def writer(dialect: Dialect) -> type[msgspec.Struct]:
+            return msgspec.defstruct(
+                self.name,
+                [
+                    (name, Any)
+                    if dialect == "service" and getattr(member, "null", False)
+                    else (name, Any, None)
+                    for name, member in names.items()
+                ],
+                rename={name: member.key for name, member in names.items()},
+                kw_only=True,
+                omit_defaults=True,
+                frozen=True,
+                eq=False,
+                gc=False,
+            )
+
+        return {"service": writer("service"), "specification": writer("specification")}
 
 
 def _fields(record: Record, path: Path) -> Iterator[tuple[Path, Field]]:
@@ -307,7 +280,6 @@ def _columns(
                 yield Column(name, kind, unit, meaning, inner, here, since=first, rule=member.rule)
             case Part(key, part, _, has, columns):
                 if has:
-                    # An object that came later is there if `extra` has it, and only then.
                     says = f"Whether there is a `{key}`."
                     inner = (*path, key)
                     yield Column(has, BOOL, "", says, inner, True, since=first, rule=False)

@@ -10,25 +10,14 @@ and the specification does not have. `always` marks what every real answer fills
 of the service. `null` marks what deployed services send as null where there is no value (Go fields
 without `omitempty`: ton-index-go, index/models/blockchain.go); they leave out other keys, and the
 specification's dialect leaves out all. A column that is added later says `since` which version it
-exists, and needs a `rule` if it is `always` filled: its value in rows of older stores. `older` says
+exists, and needs a `rule` if it is `always` filled: its value in older files. `older` says
 how older versions of the service spelled a field; a row keeps the spelling that it had.
 """
 
 from __future__ import annotations
 
-from tonframes.wire.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT, TIME
-from tonframes.wire.record import (
-    Column,
-    Derived,
-    Entries,
-    Field,
-    Loose,
-    Older,
-    Part,
-    Record,
-    Rows,
-    Table,
-)
+from tonframes.wire.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT, TIME, Older
+from tonframes.wire.record import Column, Derived, Entries, Field, Loose, Part, Record, Rows, Table
 
 #: The version of the schema: raised by one whenever columns are added. Each file of a store says
 #: with which version it was written. Columns are never removed, renamed or given another kind.

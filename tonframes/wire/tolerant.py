@@ -83,8 +83,9 @@ class TolerantReader:
                 extra[place] = inner
                 self.oversize[place] += 1
         for key, inner in tokens.items():
+            _check_unknown(key, inner, path)
             place = f"{pointer}/{escape(key)}"
-            extra[place] = _unknown(key, inner, path)
+            extra[place] = inner
             self.unknown[place] += key not in understood
         return record.struct(**values)
 
@@ -148,8 +149,8 @@ def _mismatch(path: str, expected: str, token: bytes) -> DecodeError:
     return DecodeError(path, expected, shorten(token) if token else "nothing")
 
 
-def _unknown(key: str, token: bytes, path: str) -> bytes:
-    """Check a member that the schema does not know: msgspec keeps it raw, and may not be UTF-8."""
+def _check_unknown(key: str, token: bytes, path: str) -> None:
+    """Refuse an unknown member that msgspec, which keeps it raw, has not checked."""
     deadline.check()
     if len(key) > LONGEST_NAME:
         raise DecodeError(path, f"names of at most {LONGEST_NAME} characters", shorten(key))
@@ -157,7 +158,6 @@ def _unknown(key: str, token: bytes, path: str) -> bytes:
         token.decode()
     except UnicodeDecodeError:
         raise DecodeError(f"{path}.{_printable(key)}", "UTF-8", shorten(token)) from None
-    return token
 
 
 def _printable(key: str) -> str:
