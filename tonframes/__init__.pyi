@@ -46,7 +46,7 @@ from .network.exit_codes import exit_code_name
 from .network.opcodes import opcode_name
 from .network.pricing import forward_fee, gas_bought, gas_fee
 from .network.result_codes import result_code_name
-from .parse import parse_account_states, parse_accounts, parse_blocks, parse_transactions
+from .parse import parse_accounts, parse_blocks, parse_transactions
 from .plots import (
     plot_activity,
     plot_failures,
@@ -111,7 +111,6 @@ __all__ = [
     "ingest",
     "jetton_amounts",
     "opcode_name",
-    "parse_account_states",
     "parse_accounts",
     "parse_blocks",
     "parse_transactions",
