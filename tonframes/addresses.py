@@ -18,7 +18,7 @@ import base64
 import binascii
 import string
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import narwhals as nw
 import numpy as np
@@ -294,19 +294,14 @@ def _convert_arrow(column: pa.Array, convert: Converter) -> pa.Array:
 
 
 def _to_arrow(values: Any) -> pa.Array:
-    """Convert strings and nulls to Arrow; raise an error for other values."""
+    """Convert strings and nulls to Arrow; raise for the first other value, or wrong address."""
     try:
         arrow = pa.array(values, from_pandas=True)
+        if not pa.types.is_binary(arrow.type):  # pyarrow makes this of strings mixed with bytes
+            return arrow
     except (pa.ArrowException, UnicodeEncodeError):  # mixed types; half a surrogate pair
-        _refuse(values, 0)
-    if pa.types.is_binary(arrow.type):  # pyarrow makes this of strings mixed with bytes
-        _refuse(values, 0)
-    return arrow
-
-
-def _refuse(values: Iterable[Any], start: int) -> NoReturn:
-    """Raise for the first value that is neither an address nor null."""
-    for position, value in enumerate(values, start):
+        pass
+    for position, value in enumerate(values):
         if isinstance(value, str):
             try:
                 _parse(value)
@@ -314,4 +309,4 @@ def _refuse(values: Iterable[Any], start: int) -> NoReturn:
                 raise ValueError(f"position {position}: {error}") from None
         elif pd.isna(value) is not True:  # for a list it returns an array
             raise TypeError(f"position {position}: {shorten(value)} is not a str")
-    raise TypeError(f"from position {start}: not a column of addresses")
+    raise TypeError("not a column of addresses")

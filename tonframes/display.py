@@ -35,8 +35,8 @@ _END = 6
 #: on, as of JupyterLab (docs.mathjax.org: `ignoreClass` of tex2jax, `ignoreHtmlClass`). It counts
 #: for all that is inside.
 _NO_MATH = "tex2jax_ignore mathjax_ignore"
-#: Hides what is after the first characters, without taking it out of the page.
 _DIGITS = "font-family: monospace"
+#: Hides what is after the first characters, without taking it out of the page.
 _ENDS = (
     "display: inline-block; max-width: 8.3ch; overflow: hidden; text-overflow: ellipsis; "
     "white-space: nowrap; vertical-align: bottom"
