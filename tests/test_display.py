@@ -13,7 +13,19 @@ from hypothesis import strategies as st
 from strategies import dump, least
 
 import tonframes as tf
-from tonframes.display import _DIGITS, _ENDS, WIDEST, Card, Preview, ago, cut
+from tonframes.display import (
+    _DIGITS,
+    _ENDS,
+    WIDEST,
+    Card,
+    Preview,
+    ago,
+    cut,
+    lasting,
+    moment,
+    size,
+    span,
+)
 from tonframes.frames import Blocks
 from tonframes.inert import inert
 from tonframes.store import views
@@ -336,3 +348,13 @@ def test_a_client_says_how_it_asks_and_what_it_did():
 def test_a_client_without_a_limit_says_so():
     with tf.Client("https://example.org") as client:
         assert "no limit" in read(client._repr_html_())
+
+
+def test_sizes_moments_and_durations_are_short_text():
+    assert [size(999), size(1_500_000)] == ["999 bytes", "1.4 MB"]
+    assert list(map(lasting, (0, 90, 7300, 86400 * 400))) == ["0 s", "90 s", "2 h", "400 days"]
+    first = datetime(2026, 5, 28, 23, 59, 0, 9, tzinfo=UTC)
+    assert moment(first) == "2026-05-28 23:59:00 UTC"
+    last = first + timedelta(minutes=10)
+    assert span(first, last) == "2026-05-28 23:59:00 UTC to 2026-05-29 00:09:00 UTC (10 min)"
+    assert span(first, first) == "2026-05-28 23:59:00 UTC"

@@ -148,7 +148,7 @@ def test_synthetic_documents_need_no_tolerance(made):
 
 
 def test_bytes_text_and_parsed_json_are_one(recorded_answers, made):
-    for _, parse, document in [*recorded_answers, *made]:
+    for _, parse, document in [*recorded_answers[::3], *made]:
         once = tables(parse(document))
         for other in (document.decode(), json.loads(document)):
             again = tables(parse(other))

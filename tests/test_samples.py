@@ -88,7 +88,7 @@ def test_histories_are_what_their_maker_makes(tmp_path):
 
 def test_histories_are_written_the_same_to_the_byte(tmp_path):
     for name in ("first", "second"):
-        write_histories(Store(tmp_path / name), weeks=2)
+        write_histories(Store(tmp_path / name), weeks=1)
     assert files(tmp_path / "first") == files(tmp_path / "second")
 
 

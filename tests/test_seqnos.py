@@ -15,7 +15,10 @@ from tonframes.seqnos import (
     WIDTHS,
     aligned,
     checked,
+    common,
     fits,
+    from_text,
+    intersection,
     joined,
     meeting,
     ranges,
@@ -76,6 +79,51 @@ def test_subtract_is_the_difference(some, taken):
 def test_meeting_are_those_with_a_common_number(run, some):
     runs = joined(some)
     assert list(meeting(run, runs)) == [other for other in runs if set(run) & set(other)]
+
+
+@given(one, many)
+def test_common_is_cut_to_the_range(run, some):
+    assert common(run, joined(some)) == list(intersection([run], some))
+
+
+@given(many, many)
+def test_intersection_are_the_common_numbers(some, others):
+    assert numbers(intersection(some, others)) == numbers(some) & numbers(others)
+
+
+@pytest.mark.parametrize(
+    ("text", "run"),
+    [
+        ("100:150", range(100, 150)),
+        ("100", range(100, 101)),
+        ("2026-05-28", None),
+        ("1:2:3", None),
+        (":", None),
+        ("²", None),
+    ],
+)
+def test_seqnos_are_read_from_text(text, run):
+    assert from_text(text) == run
+
+
+@pytest.mark.parametrize("seqnos", [[0], [2**31], range(5), range(-3, 0)])
+def test_seqnos_that_cannot_be_are_refused(seqnos):
+    with pytest.raises(ValueError, match="seqnos are from 1 to 2147483647, not"):
+        checked(seqnos)
+
+
+def test_other_things_than_seqnos_are_refused():
+    for wrong in (None, 5, "5", b"5", [5.0], [True], ["5"]):
+        with pytest.raises(TypeError, match="seqnos"):
+            checked(wrong)
+
+
+def test_spans_are_cut_at_multiples_of_their_width():
+    assert (span_of(1234, 1000), span_of(7, 100)) == (range(1000, 2000), range(1, 100))
+    assert list(aligned(range(90, 210))) == [range(90, 100), range(100, 200), range(200, 210)]
+    assert [fits(r) for r in (range(120, 130), range(90, 110), range(1000, 2000))] == [
+        *(True, False, True)
+    ]
 
 
 @given(st.integers(0, 500), st.integers(1, 500))

@@ -48,7 +48,7 @@ from .network.contracts import code_name
 from .network.exit_codes import exit_code_name
 from .network.opcodes import opcode_name
 from .network.prices import gas_fee
-from .parse import parse_account_states, parse_accounts, parse_blocks, parse_transactions
+from .parse import parse_accounts, parse_blocks, parse_transactions
 from .plots import (
     plot_activity,
     plot_failures,
@@ -112,7 +112,6 @@ __all__ = [
     "jetton_amounts",
     "network",
     "opcode_name",
-    "parse_account_states",
     "parse_accounts",
     "parse_blocks",
     "parse_transactions",

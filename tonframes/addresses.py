@@ -18,7 +18,7 @@ import base64
 import binascii
 import string
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import narwhals as nw
 import numpy as np
@@ -34,21 +34,18 @@ if TYPE_CHECKING:
     from narwhals.typing import IntoSeries
     from numpy.typing import NDArray
 
-    Bytes = NDArray[np.uint8]
-    Flags = NDArray[np.bool]
-    #: Takes accounts; returns right-aligned rows of text and their lengths.
-    Writer = Callable[[Bytes], tuple[Bytes, NDArray[np.int64]]]
+    Converter = Callable[[str], str]
 
 #: A column of addresses. pyarrow has no types: for a type checker its arrays are `Any`, which fits.
 Column = TypeVar("Column", bound="pd.Series[Any] | np.ndarray[Any, Any] | list[Any] | IntoSeries")
 
-_HEX_LENGTH, _FRIENDLY_LENGTH, _ACCOUNT_LENGTH = 64, 48, 33
+_HEX_LENGTH, _FRIENDLY_LENGTH = 64, 48
 _TAG, _TAG_MASK = 0x11, 0x3F  # outside the mask: 0x40 do not bounce, 0x80 test networks only
 _WORKCHAINS = {str(n): n.to_bytes(1, "big", signed=True) for n in range(-128, 128)}
 _SPECIAL = ("addr_none", "addr_extern", "addr_var")
-_BASE64URL = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
+_HEX_DIGITS = frozenset(string.hexdigits)
+_BASE64_DIGITS = frozenset(string.ascii_letters + string.digits + "-_+/")
 _TEXT_TYPES = (pa.string(), pa.large_string(), pa.string_view())
-_BLOCK = 1 << 14  # rows that are converted at once, few enough to stay in the cache of a processor
 
 
 @overload
@@ -95,7 +92,7 @@ def to_raw(address: str | Column) -> str | Column:
     if isinstance(address, str):
         account = _parse(address)
         return f"{int.from_bytes(account[:1], 'big', signed=True)}:{account[1:].hex().upper()}"
-    return _convert(address, _write_raw)
+    return _convert(address, to_raw)
 
 
 @overload
@@ -142,26 +139,17 @@ def to_friendly(
         data = bytes([tag]) + _parse(raw)
         checksum = binascii.crc_hqx(data, 0)  # CRC-16/XMODEM
         return base64.urlsafe_b64encode(data + checksum.to_bytes(2, "big")).decode()
-    return _convert(raw, partial(_write_friendly, tag))
+    return _convert(raw, partial(to_friendly, bounceable=bounceable, test_only=test_only))
 
 
 def marked_test_only(addresses: Iterable[str]) -> list[str]:
-    """Return the addresses that are marked for test networks only; all of them are valid.
-
-    Examples
-    --------
-    >>> marked_test_only([to_friendly("0:" + "1" * 64, test_only=mark) for mark in (True, False)])
-    ['kQAREREREREREREREREREREREREREREREREREREREREREV2Z']
-    """
+    """Return those of valid addresses that are marked for test networks only."""
     # The first six bits of the tags 0x91 and 0xd1. A raw address is longer.
     return [a for a in addresses if len(a) == _FRIENDLY_LENGTH and a[0] in "k0"]
 
 
 def warn_of_test_only(addresses: Sequence[str], place: str) -> None:
-    """Warn of valid addresses that are marked for test networks only, where mainnet is read.
-
-    `place` says where that is, such as "https://toncenter.com shows".
-    """
+    """Warn of valid addresses that are marked for test networks only, where a place has mainnet."""
     if marked := marked_test_only(addresses):
         warn(
             f"{len(marked)} of {len(addresses)} addresses, such as {marked[0]}, are marked for "
@@ -189,13 +177,13 @@ def _parse(text: str) -> bytes:
             fault = f"its workchain {shorten(workchain)} is not a decimal from -128 to 127"
         elif len(account) != _HEX_LENGTH:
             fault = f"it has {len(account)} characters after the colon, not {_HEX_LENGTH}"
-        elif not set(string.hexdigits).issuperset(account):
+        elif not _HEX_DIGITS.issuperset(account):
             fault = "after the colon it has characters that are not hex digits"
         else:
             return _WORKCHAINS[workchain] + bytes.fromhex(account)
     elif len(text) != _FRIENDLY_LENGTH:
         fault = f"it has no colon and {len(text)} characters instead of {_FRIENDLY_LENGTH}"
-    elif not set(_BASE64URL + "+/").issuperset(text):
+    elif not _BASE64_DIGITS.issuperset(text):
         fault = "it has characters outside the alphabets of base64 and base64url"
     else:
         data = base64.urlsafe_b64decode(text)
@@ -204,7 +192,7 @@ def _parse(text: str) -> bytes:
         elif data[0] & _TAG_MASK != _TAG:
             fault = f"its tag is 0x{data[0]:02x}, not that of an account (0x11, 0x51, 0x91, 0xd1)"
         else:
-            return data[1 : 1 + _ACCOUNT_LENGTH]
+            return data[1:34]
     raise ValueError(
         f"{shorten(text)} is not the address of an account: {fault}{_advice(text)}. Use the raw "
         "form (0: and 64 hex digits) or the user-friendly form (48 characters of base64 or "
@@ -216,7 +204,7 @@ def _advice(text: str) -> str:
     """Return what to do if a string is almost an address, or contains one."""
     if text != text.strip():
         return "; strip the white space around it"
-    if len(text) == _HEX_LENGTH and set(string.hexdigits).issuperset(text):
+    if len(text) == _HEX_LENGTH and _HEX_DIGITS.issuperset(text):
         return ": write the workchain before these hex digits, 0: or (masterchain) -1:"
     if "://" in text:
         return "; it is a link: extract the address from it"
@@ -230,31 +218,31 @@ def _advice(text: str) -> str:
 # Columns: every kind is converted to Arrow and back.
 
 
-def _convert(column: Column, write: Writer) -> Column:
+def _convert(column: Column, convert: Converter) -> Column:
     """Convert every address of a column; its kind, dtype, index and nulls stay the same."""
     result: Any
     if isinstance(column, pa.Array | pa.ChunkedArray):
-        result = _convert_arrow(column, write)
+        result = _convert_arrow(column, convert)
     elif isinstance(column, pd.Series):
         dtype, values = column.dtype, cast("Any", column.array)
         if isinstance(dtype, pd.CategoricalDtype):
-            plain = _convert(column.astype(dtype.categories.dtype), write)
+            plain = _convert(column.astype(dtype.categories.dtype), convert)
             values = plain.astype("category").array
         elif isinstance(dtype, pd.StringDtype | pd.ArrowDtype):
-            values = cast("Any", dtype).__from_arrow__(_convert_arrow(_to_arrow(values), write))
+            values = cast("Any", dtype).__from_arrow__(_convert_arrow(_to_arrow(values), convert))
         else:
-            values = _convert_numpy(column.to_numpy(), write)
+            values = _convert_numpy(column.to_numpy(), convert)
         result = pd.Series(values, column.index, values.dtype).__finalize__(column)
     elif isinstance(column, np.ndarray) and not isinstance(column, np.ma.MaskedArray):
-        result = _convert_numpy(column, write)
+        result = _convert_numpy(column, convert)
     elif isinstance(column, list):
-        result = _convert_numpy(np.fromiter(column, object, len(column)), write).tolist()
+        result = _convert_numpy(np.fromiter(column, object, len(column)), convert).tolist()
     else:
-        result = _convert_series(column, write)
+        result = _convert_series(column, convert)
     return cast("Column", result)
 
 
-def _convert_series(column: Any, write: Writer) -> Any:
+def _convert_series(column: Any, convert: Converter) -> Any:
     """Convert a series of polars, or of another library that narwhals supports."""
     series = nw.from_native(column, series_only=True, pass_through=True)
     if not isinstance(series, nw.Series):
@@ -262,26 +250,27 @@ def _convert_series(column: Any, write: Writer) -> Any:
             f"addresses must be a str, a list, a numpy array, a pandas or polars Series, or a "
             f"pyarrow Array or ChunkedArray, not {type(column).__name__}"
         )
-    table = pa.table({"address": _convert_arrow(series.to_arrow(), write)})
+    table = pa.table({"address": _convert_arrow(series.to_arrow(), convert)})
     made = nw.from_arrow(table, backend=series.implementation).get_column("address")
     return made.alias(series.name).to_native()
 
 
-def _convert_numpy(column: NDArray[Any], write: Writer) -> NDArray[Any]:
+def _convert_numpy(column: NDArray[Any], convert: Converter) -> NDArray[Any]:
     if column.ndim != 1 or column.dtype.kind not in "OUT":
         raise TypeError(
             f"addresses must be a one-dimensional array of str, not {column.ndim}-dimensional of "
             f"{column.dtype}"
         )
     objects = column.astype(object)  # a copy, which keeps its kinds of null
-    arrow = _convert_arrow(_to_arrow(objects), write)
+    arrow = _convert_arrow(_to_arrow(objects), convert)
     valid = arrow.is_valid().to_numpy(zero_copy_only=False)
     objects[valid] = arrow.drop_null().to_numpy(zero_copy_only=False)
     longest = pc.max(pc.binary_length(arrow)) if column.dtype.kind == "U" and len(column) else None
     return objects.astype(f"U{longest}" if longest else column.dtype, copy=False)
 
 
-def _convert_arrow(column: pa.Array, write: Writer) -> pa.Array:
+def _convert_arrow(column: pa.Array, convert: Converter) -> pa.Array:
+    """Convert each address once: columns repeat them."""
     if pa.types.is_null(column.type):
         return column
     values = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
@@ -290,30 +279,29 @@ def _convert_arrow(column: pa.Array, write: Writer) -> pa.Array:
     chunked = isinstance(column, pa.ChunkedArray)
     chunks, position = [], 0
     for chunk in column.chunks if chunked else [column]:
-        text = chunk.cast(pa.large_string())
-        blocks = [text.slice(0, 0)]
-        for start in range(0, len(text), _BLOCK):
-            accounts, valid = _read(text.slice(start, _BLOCK), position)
-            blocks.append(_to_text(*write(accounts), valid))
-            position += len(valid)
-        chunks.append(pa.concat_arrays(blocks).cast(column.type))
+        distinct = chunk.cast(pa.large_string()).dictionary_encode()
+        converted = []
+        for i, text in enumerate(distinct.dictionary.to_pylist()):
+            try:
+                converted.append(convert(text))
+            except ValueError as error:
+                first = position + pc.index(distinct.indices, i).as_py()
+                raise ValueError(f"position {first}: {error}") from None
+        texts = pa.array(converted, pa.large_string()).take(distinct.indices)
+        chunks.append(texts.cast(column.type))
+        position += len(chunk)
     return pa.chunked_array(chunks, column.type) if chunked else chunks[0]
 
 
 def _to_arrow(values: Any) -> pa.Array:
-    """Convert strings and nulls to Arrow; raise an error for other values."""
+    """Convert strings and nulls to Arrow; raise for the first other value, or wrong address."""
     try:
         arrow = pa.array(values, from_pandas=True)
+        if not pa.types.is_binary(arrow.type):  # pyarrow makes this of strings mixed with bytes
+            return arrow
     except (pa.ArrowException, UnicodeEncodeError):  # mixed types; half a surrogate pair
-        _refuse(values, 0)
-    if pa.types.is_binary(arrow.type):  # pyarrow makes this of strings mixed with bytes
-        _refuse(values, 0)
-    return arrow
-
-
-def _refuse(values: Iterable[Any], start: int) -> NoReturn:
-    """Raise for the first value that is neither an address nor null."""
-    for position, value in enumerate(values, start):
+        pass
+    for position, value in enumerate(values):
         if isinstance(value, str):
             try:
                 _parse(value)
@@ -321,123 +309,4 @@ def _refuse(values: Iterable[Any], start: int) -> NoReturn:
                 raise ValueError(f"position {position}: {error}") from None
         elif pd.isna(value) is not True:  # for a list it returns an array
             raise TypeError(f"position {position}: {shorten(value)} is not a str")
-    raise TypeError(f"from position {start}: not a column of addresses")
-
-
-def _read(text: pa.LargeStringArray, position: int) -> tuple[Bytes, Flags]:
-    """Read addresses into rows of 33 bytes; return also which are not null."""
-    _, offsets, data = text.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[text.offset : text.offset + len(text) + 1]
-    chars = np.frombuffer(data or b"", np.uint8)
-    valid = text.is_valid().to_numpy(zero_copy_only=False)
-    lengths = np.where(valid, np.diff(bounds), 0)
-    accounts = np.zeros((len(text), _ACCOUNT_LENGTH), np.uint8)
-    good = ~valid
-    for length, read in _READERS.items():
-        chosen = lengths == length
-        if chosen.any():
-            rows = slice(None) if chosen.all() else np.flatnonzero(chosen)
-            # Rows are selected from overlapping windows: this copies each address in one piece.
-            windows = np.lib.stride_tricks.sliding_window_view(chars, length)
-            accounts[rows], good[rows] = read(windows[bounds[:-1][rows]])
-    if not good.all():
-        first = int(good.argmin())
-        _refuse([text[first].as_py()], position + first)
-    return accounts, valid
-
-
-def _to_text(chars: Bytes, lengths: NDArray[np.int64], valid: Flags) -> pa.LargeStringArray:
-    lengths = np.where(valid, lengths, 0)
-    width = chars.shape[1]
-    if lengths.min() == lengths.max():
-        kept = chars[:, width - lengths[0] :].tobytes()
-    else:
-        kept = chars[np.arange(width) >= width - lengths[:, np.newaxis]].tobytes()
-    offsets = np.concatenate([[0], np.cumsum(lengths)])
-    buffers = [
-        pa.py_buffer(part) for part in (offsets, kept, np.packbits(valid, bitorder="little"))
-    ]
-    return pa.LargeStringArray.from_buffers(len(valid), *buffers)
-
-
-# Blocks of rows: a pair of characters is one 16-bit number, in memory order in both directions.
-# Tables convert it into a byte (hex) or 12 bits (base64) and back.
-
-
-def _pairs(alphabet: str) -> NDArray[np.uint16]:
-    return np.array([a + b for a in alphabet for b in alphabet], "S2").view(np.uint16)
-
-
-def _values(alphabet: str, base: int) -> NDArray[np.int16]:
-    """Tabulate the value of each pair, -1 if invalid; digits past the base repeat the last ones."""
-    digits = np.arange(len(alphabet))
-    digits[base:] -= len(alphabet) - base
-    table = np.full(1 << 16, -1, np.int16)
-    table[_pairs(alphabet)] = np.add.outer(base * digits, digits).ravel()
-    return table
-
-
-_HEX_PAIRS, _HEX_VALUES = _pairs("0123456789ABCDEF"), _values("0123456789ABCDEFabcdef", 16)
-_BASE64_PAIRS, _BASE64_VALUES = _pairs(_BASE64URL), _values(_BASE64URL + "+/", 64)
-_CRC16: NDArray[np.uint16] = np.arange(1 << 16).astype(np.uint16)  # the result of 16 shifts
-for _ in range(16):
-    _CRC16 = (_CRC16 << 1 ^ np.where(_CRC16 & 0x8000, 0x1021, 0)).astype(np.uint16)
-# At n: the workchain of byte n in decimal, padded with zero bytes, as characters and as a number.
-_NAMES = sorted(_WORKCHAINS, key=lambda name: _WORKCHAINS[name])
-_NAME_LENGTHS = np.array([len(name) for name in _NAMES])
-_NAME_KEYS = np.array([name.rjust(4, "\0") for name in _NAMES], "S4").view(np.uint32)
-_NAME_CHARS = _NAME_KEYS.view(np.uint8).reshape(-1, 4)
-_NAME_ORDER = np.argsort(_NAME_KEYS)
-
-
-def _read_raw(chars: Bytes) -> tuple[Bytes, Flags]:
-    width = chars.shape[1] - _HEX_LENGTH - 1
-    name = np.zeros((len(chars), 4), np.uint8)
-    name[:, 4 - width :] = chars[:, :width]
-    keys = name.view(np.uint32).ravel()
-    found = np.searchsorted(_NAME_KEYS, keys, sorter=_NAME_ORDER)
-    workchain = _NAME_ORDER.take(found, mode="clip")
-    account = _HEX_VALUES.take(np.ascontiguousarray(chars[:, width + 1 :]).view(np.uint16))
-    good = (_NAME_KEYS[workchain] == keys) & (_NAME_LENGTHS[workchain] == width)
-    good &= (chars[:, width] == ord(":")) & (np.bitwise_or.reduce(account, axis=1) >= 0)
-    return np.column_stack([workchain.astype(np.uint8), account.astype(np.uint8)]), good
-
-
-def _write_raw(accounts: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
-    workchain = accounts[:, 0]
-    colon = np.full((len(accounts), 1), ord(":"), np.uint8)
-    digits = _HEX_PAIRS.take(accounts[:, 1:]).view(np.uint8)
-    lengths = _NAME_LENGTHS[workchain] + 1 + _HEX_LENGTH
-    return np.hstack([_NAME_CHARS[workchain], colon, digits]), lengths
-
-
-def _read_friendly(chars: Bytes) -> tuple[Bytes, Flags]:
-    bits = _BASE64_VALUES.take(chars.view(np.uint16))
-    left, right = bits[:, 0::2], bits[:, 1::2]
-    data = np.stack([left >> 4, left << 4 | right >> 8, right], axis=2).astype(np.uint8)
-    data = data.reshape(-1, _ACCOUNT_LENGTH + 3)
-    good = (np.bitwise_or.reduce(bits, axis=1) >= 0) & (_crc16(data) == 0)
-    good &= data[:, 0] & _TAG_MASK == _TAG
-    return data[:, 1 : 1 + _ACCOUNT_LENGTH], good
-
-
-def _write_friendly(tag: int, accounts: Bytes) -> tuple[Bytes, NDArray[np.int64]]:
-    data = np.hstack([np.full((len(accounts), 1), tag, np.uint8), accounts])
-    checksum = _crc16(data).astype(">u2").view(np.uint8).reshape(-1, 2)
-    bytes_ = np.hstack([data, checksum]).astype(np.uint16)
-    first, second, third = (bytes_[:, n::3] for n in range(3))
-    bits = np.stack([first << 4 | second >> 4, (second & 15) << 8 | third], axis=2)
-    chars = _BASE64_PAIRS.take(bits).view(np.uint8).reshape(-1, _FRIENDLY_LENGTH)
-    return chars, np.full(len(accounts), _FRIENDLY_LENGTH)
-
-
-def _crc16(rows: Bytes) -> NDArray[np.uint16]:
-    """Compute the CRC-16/XMODEM of every row; rows have an even number of bytes."""
-    crc = np.zeros(len(rows), np.uint16)
-    for word in np.ascontiguousarray(rows).view(">u2").T.astype(np.uint16):
-        crc = _CRC16.take(crc ^ word)
-    return crc
-
-
-_READERS = {_FRIENDLY_LENGTH: _read_friendly}
-_READERS.update({len(f"{n}:") + _HEX_LENGTH: _read_raw for n in _WORKCHAINS})
+    raise TypeError("not a column of addresses")

@@ -49,12 +49,11 @@ def describe(table: str) -> pd.DataFrame:
     >>> describe("flows")[["column", "dtype", "unit"]].values.tolist()[:3]
     [['by', '', ''], ['messages', 'Int64', ''], ['value', 'Int64', 'nanoton']]
     """
-    known = [*TABLES, *RESULTS]
     if not isinstance(table, str):
         raise TypeError(f"describe takes the name of a table or function, not {shorten(table)}")
-    found = TABLES.get(table) or RESULTS.get(table)
-    if found is None:
-        near = did_you_mean(table, known) or f": there are {', '.join(known)}"
+    declared = TABLES | RESULTS
+    if table not in declared:
+        near = did_you_mean(table, declared) or f": there are {', '.join(declared)}"
         raise ValueError(f"no table or result {table!r}{near}")
     return pd.DataFrame(
         [
@@ -66,7 +65,7 @@ def describe(table: str) -> pd.DataFrame:
                 "api_path": api_path(column),
                 "derived": not api_path(column),
             }
-            for column in found.columns
+            for column in declared[table].columns
         ]
     )
 
@@ -74,8 +73,7 @@ def describe(table: str) -> pd.DataFrame:
 def column_reference() -> str:
     """Return the columns of every table and result as Markdown, for `data/COLUMNS.md`."""
     lines = [
-        "# Columns",
-        "",
+        "# Columns\n",
         "Made from the schema and the results of the analysis by `make columns`. Times are UTC.",
         "Dtypes are those on pandas. An API path is relative to the object of the row. Derived",
         "columns are computed, and the answers of the service do not contain them.",

@@ -35,8 +35,8 @@ _END = 6
 #: on, as of JupyterLab (docs.mathjax.org: `ignoreClass` of tex2jax, `ignoreHtmlClass`). It counts
 #: for all that is inside.
 _NO_MATH = "tex2jax_ignore mathjax_ignore"
-#: Hides what is after the first characters, without taking it out of the page.
 _DIGITS = "font-family: monospace"
+#: Hides what is after the first characters, without taking it out of the page.
 _ENDS = (
     "display: inline-block; max-width: 8.3ch; overflow: hidden; text-overflow: ellipsis; "
     "white-space: nowrap; vertical-align: bottom"
@@ -53,13 +53,7 @@ def cut(text: str) -> str:
 
 
 def size(count: int) -> str:
-    """Return a number of bytes as text.
-
-    Examples
-    --------
-    >>> size(999), size(1_500_000)
-    ('999 bytes', '1.4 MB')
-    """
+    """Return a number of bytes as text."""
     for scale, unit in _SCALES:
         if count >= scale:
             return f"{count / scale:.1f} {unit}"
@@ -67,24 +61,12 @@ def size(count: int) -> str:
 
 
 def moment(time: datetime) -> str:
-    """Return a moment as text, to the second, in UTC.
-
-    Examples
-    --------
-    >>> moment(datetime(2026, 5, 28, 20, 26, 45, 9, UTC))
-    '2026-05-28 20:26:45 UTC'
-    """
+    """Return a moment as text, to the second, in UTC."""
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
 def lasting(seconds: float) -> str:
-    """Return a duration as text, in the largest unit of which it has at least two.
-
-    Examples
-    --------
-    >>> [lasting(seconds) for seconds in (0, 90, 7300, 86400 * 400)]
-    ['0 s', '90 s', '2 h', '400 days']
-    """
+    """Return a duration as text, in the largest unit of which it has at least two."""
     for length, unit in _AGES:
         if seconds >= 2 * length:
             return f"{seconds / length:,.0f} {unit}"
@@ -98,13 +80,7 @@ def ago(time: datetime) -> str:
 
 
 def span(first: datetime, last: datetime) -> str:
-    """Return two moments and the duration between them as text.
-
-    Examples
-    --------
-    >>> span(datetime(2026, 5, 28, 23, 59, tzinfo=UTC), datetime(2026, 5, 29, 0, 9, tzinfo=UTC))
-    '2026-05-28 23:59:00 UTC to 2026-05-29 00:09:00 UTC (10 min)'
-    """
+    """Return two moments and the duration between them as text."""
     if first == last:
         return moment(first)
     return f"{moment(first)} to {moment(last)} ({lasting((last - first).total_seconds())})"

@@ -36,15 +36,7 @@ _NEAR = 0.7  # how similar a name must be to be suggested, 0 to 1
 
 
 def shorten(value: object) -> str:
-    r"""Quote a value for a message: printable, on one line, at most `QUOTED` characters.
-
-    Examples
-    --------
-    >>> shorten(b'<html>\n')
-    "'<html>\\n'"
-    >>> shorten("9" * 100) == "'" + "9" * 77 + "…'"
-    True
-    """
+    """Quote a value for a message: printable, on one line, at most `QUOTED` characters."""
     if isinstance(value, bytes | bytearray | memoryview):
         text = ascii(bytes(value[: 2 * QUOTED]).decode("utf-8", "backslashreplace"))
     elif isinstance(value, str):
@@ -61,17 +53,7 @@ def shorten(value: object) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return a question that suggests a similar name, for the end of a message.
-
-    Capital letters make no difference.
-
-    Examples
-    --------
-    >>> did_you_mean("acount", ["account", "hash"]), did_you_mean("x", ["account"])
-    (". Did you mean 'account'?", '')
-    >>> did_you_mean("Day", ["day", "now"])
-    ". Did you mean 'day'?"
-    """
+    """Return a question that suggests a similar name, for the end of a message, or ""."""
     plain = {other.casefold(): other for other in known}
     near = difflib.get_close_matches(name.casefold(), plain, 1, _NEAR)
     return f". Did you mean {plain[near[0]]!r}?" if near else ""

@@ -229,11 +229,9 @@ class Transactions(Blocks):
     def _title(self) -> str:
         count = len(self.accounts)
         of = self.accounts[0] if count == 1 else f"{count:,} accounts"
-        none = f" ({self._nobody()} to the service)" if self.unknown else ""
-        return f"transactions of {of}{self._period and f', {self._period}'}{none}"
-
-    def _nobody(self) -> str:
-        return "unknown" if len(self.accounts) == 1 else f"{len(self.unknown):,} of them unknown"
+        unknown = "unknown" if count == 1 else f"{len(self.unknown):,} of them unknown"
+        note = f" ({unknown} to the service)" if self.unknown else ""
+        return f"transactions of {of}{self._period and f', {self._period}'}{note}"
 
 
 def _spelt(seqnos: tuple[range, ...]) -> str:

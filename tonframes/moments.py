@@ -16,34 +16,10 @@ _ISO = re.compile(
 
 
 def parse_moment(moment: datetime | date | str, name: str) -> datetime:
-    """Return a moment in UTC, to the microsecond.
+    """Return a moment in UTC, to the microsecond; `name` is that of the argument, for errors.
 
-    Parameters
-    ----------
-    moment
-        A datetime with a time zone; a date, which begins at midnight in UTC; or text in the form
-        of ISO 8601: a month, a date, or a date and a time. Text without a time zone is in UTC.
-    name
-        Name of the argument, for error messages.
-
-    Raises
-    ------
-    TypeError
-        The moment is neither a datetime, a date nor text. Numbers are refused: their unit is
-        unknown.
-    ValueError
-        The text is not a date or time in the form of ISO 8601, or the datetime has no time zone.
-
-    Examples
-    --------
-    >>> parse_moment("2026-05-28 20:28", "as_of").isoformat()
-    '2026-05-28T20:28:00+00:00'
-    >>> parse_moment("2026-05-28T20:28+02:00", "as_of").isoformat()
-    '2026-05-28T18:28:00+00:00'
-    >>> parse_moment("28.05.2026", "as_of")
-    Traceback (most recent call last):
-    ValueError: as_of is a datetime with a time zone, a date, or text in the form of ISO 8601 \
-such as 2026-05-28 or 2026-05-28T20:28, not '28.05.2026'
+    A date begins at midnight in UTC, and text without a time zone is in UTC. A datetime without a
+    time zone is refused, and so are numbers, because their unit is unknown.
     """
     expected = (
         f"{name} is a datetime with a time zone, a date, or text in the form of ISO 8601 such "

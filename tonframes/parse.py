@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -12,6 +12,10 @@ from tonframes.errors import DecodeError, shorten
 from tonframes.frames import Accounts, Blocks
 from tonframes.wire import pages, schema
 from tonframes.wire.kinds import REFUSALS
+
+if TYPE_CHECKING:
+    from tonframes.wire.pages import Page
+    from tonframes.wire.record import Record
 
 #: JSON as bytes, as text, or parsed.
 Json = bytes | str | dict[str, Any]
@@ -36,6 +40,8 @@ def parse_blocks(document: Json) -> Blocks:
     DecodeError
         The document does not have the declared form: the message names the path, what was expected
         and the value.
+    TypeError
+        The document is neither bytes, text nor parsed JSON.
 
     Warns
     -----
@@ -51,7 +57,7 @@ def parse_blocks(document: Json) -> Blocks:
     Traceback (most recent call last):
     tonframes.errors.DecodeError: $: expected an object with "transactions" or "blocks", found ...
     """
-    page = pages.read(schema.BLOCKS_ANSWER, json_bytes(document))
+    page = _read(schema.BLOCKS_ANSWER, document)
     return Blocks(pages.blocks_tables([page]), extra=pages.answer_extra([page]))
 
 
@@ -69,16 +75,15 @@ def parse_accounts(document: Json) -> Accounts:
 
     Raises
     ------
-    DecodeError
-        The document does not have the declared form: the message names the path, what was expected
-        and the value.
+    DecodeError, TypeError
+        As from `parse_blocks`.
 
     Examples
     --------
     >>> parse_accounts({"accounts": [{"address": "0:00", "balance": "7"}]}).accounts.balance[0]
     np.int64(7)
     """
-    page = pages.read(schema.ACCOUNTS_ANSWER, json_bytes(document))
+    page = _read(schema.ACCOUNTS_ANSWER, document)
     return Accounts(pages.accounts_tables([page]), extra=pages.answer_extra([page]))
 
 
@@ -103,6 +108,8 @@ def parse_transactions(
     ------
     DecodeError
         A record does not have the declared form: the path `$.transactions[3]` means the fourth.
+    TypeError
+        `records` is not an iterable of records, or `address_book` is not a mapping.
 
     Warns
     -----
@@ -129,58 +136,40 @@ def parse_account_states(
     address_book: Mapping[str, Any] | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> Accounts:
-    """Turn single account states that you already have into frames.
-
-    Parameters
-    ----------
-    records
-        Account states as the service shows them: dicts, or JSON objects as bytes or text.
-    address_book, metadata
-        Entries by address, as the service shows them.
-
-    Returns
-    -------
-    Accounts, with rows in the order of the records; `fetched_at` is null.
-
-    Raises
-    ------
-    DecodeError
-        A record does not have the declared form: the path `$.accounts[3]` means the fourth.
-
-    Examples
-    --------
-    >>> states = parse_account_states([{"address": "0:00", "balance": "7"}, '{"address": "0:01"}'])
-    >>> states.accounts.balance.to_list()
-    [7, <NA>]
-    """
+    """Turn single account states into frames, as `parse_transactions` does with transactions."""
     entries = {"address_book": address_book, "metadata": metadata}
     return parse_accounts(_document("accounts", records, entries))
+
+
+def _read(record: Record, document: Json) -> Page:
+    if not isinstance(document, bytes | bytearray | memoryview | str | dict | list):
+        raise TypeError(f"the document is JSON as bytes, text or a dict, not {shorten(document)}")
+    return pages.read(record, json_bytes(document))
 
 
 def _document(name: str, records: Iterable[Json], entries: Mapping[str, Any]) -> bytes:
     """Join records into one document, as the service would send them."""
     whole = isinstance(records, str | bytes | bytearray | memoryview | Mapping)
-    if whole or not isinstance(records, Iterable):
+    if whole or not isinstance(records, Iterable) or getattr(records, "ndim", 1) == 0:
         raise TypeError(
             f"records are an iterable of {name}, not {shorten(records)}; parse_blocks and "
             "parse_accounts take a whole document"
         )
-    rows = [_record(record, f"$.{name}[{i}]") for i, record in enumerate(records)]
-    maps = [
-        b',"%b":%b' % (key.encode(), json_bytes(dict(entry), f"$.{key}"))
-        for key, entry in entries.items()
-        if entry is not None
-    ]
-    return b'{"%b":[%b]%b}' % (name.encode(), b",".join(rows), b"".join(maps))
-
-
-def _record(record: Json, path: str) -> bytes:
-    """Return a record as bytes, and check that it is JSON by itself."""
-    token = json_bytes(record, path)
-    try:
-        return bytes(msgspec.json.decode(token, type=msgspec.Raw))
-    except REFUSALS as malformed:
-        raise DecodeError(path, "JSON", f"{shorten(token)} ({malformed})") from None
+    rows = []
+    for i, record in enumerate(records):
+        path = f"$.{name}[{i}]"
+        token = json_bytes(record, path)
+        try:  # a record must be JSON by itself
+            rows.append(bytes(msgspec.json.decode(token, type=msgspec.Raw)))
+        except REFUSALS as malformed:
+            raise DecodeError(path, "JSON", f"{shorten(token)} ({malformed})") from None
+    members = [b'"%b":[%b]' % (name.encode(), b",".join(rows))]
+    for key, entry in entries.items():
+        if entry is not None and not isinstance(entry, Mapping):
+            raise TypeError(f"{key} has entries by address, not {shorten(entry)}")
+        if entry is not None:
+            members.append(b'"%b":%b' % (key.encode(), json_bytes(dict(entry), f"$.{key}")))
+    return b"{%b}" % b",".join(members)
 
 
 def json_bytes(document: Json, path: str = "$") -> bytes:

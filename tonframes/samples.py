@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tonframes.errors import shorten
+
 Sample: TypeAlias = Literal["blocks", "histories"]
 
 #: The folder of each sample: in the wheel within the package, in the repository within `data`.
@@ -43,8 +45,9 @@ def sample(name: Sample = "blocks") -> Path:
     >>> history.transactions.block_time.dt.month.unique().tolist()
     [3, 4, 5, 6]
     """
-    if name not in FOLDERS:
-        raise ValueError(f"there is no sample {name!r}: name one of {', '.join(FOLDERS)}")
+    if not isinstance(name, str) or name not in FOLDERS:
+        there_are = ", ".join(FOLDERS)
+        raise ValueError(f"there is no sample {shorten(name)}: name one of {there_are}")
     package = Path(__file__).parent
     installed = package / FOLDERS[name]
     return installed if installed.is_dir() else package.parent / "data" / FOLDERS[name]

@@ -18,13 +18,7 @@ WIDTHS = (SPAN, 1_000, 10_000)
 
 
 def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
-    """Return a set of integers as the fewest ranges, in order.
-
-    Examples
-    --------
-    >>> ranges([3, 1, 2, 7])
-    (range(1, 4), range(7, 8))
-    """
+    """Return a set of integers as the fewest ranges, in order."""
     if isinstance(numbers, range) and numbers.step in (1, -1):
         return (numbers[:: numbers.step],) if numbers else ()
     runs: list[range] = []
@@ -37,16 +31,7 @@ def ranges(numbers: Iterable[int]) -> tuple[range, ...]:
 
 
 def checked(seqnos: range | Iterable[int]) -> tuple[range, ...]:
-    """Check masterchain seqnos that a user has given, and return them as ranges.
-
-    Examples
-    --------
-    >>> checked([5, 6])
-    (range(5, 7),)
-    >>> checked([0])
-    Traceback (most recent call last):
-    ValueError: seqnos are from 1 to 2147483647, not [0]
-    """
+    """Check masterchain seqnos that a user has given, and return them as ranges."""
     if isinstance(seqnos, str | bytes) or not isinstance(seqnos, Iterable):
         raise TypeError(f"seqnos is a range or a list of ints, not {shorten(seqnos)}")
     if hasattr(seqnos, "tolist"):  # of numpy, whose integers are no ints
@@ -63,13 +48,7 @@ def checked(seqnos: range | Iterable[int]) -> tuple[range, ...]:
 
 
 def from_text(text: str) -> range | None:
-    """Return the seqnos that a text names; None if it is neither one number nor two with a colon.
-
-    Examples
-    --------
-    >>> from_text("100:150"), from_text("100"), from_text("2026-05-28")
-    (range(100, 150), range(100, 101), None)
-    """
+    """Return the seqnos that `100` or `100:150` names; None if a text is neither."""
     start, colon, stop = text.partition(":")
     ends = [start, stop] if colon else [start]
     if not all(end.isascii() and end.isdecimal() for end in ends):
@@ -79,24 +58,12 @@ def from_text(text: str) -> range | None:
 
 
 def spell(runs: Iterable[range]) -> str:
-    """Return ranges as text: `100:150, 153`, half-open as in Python.
-
-    Examples
-    --------
-    >>> spell([range(100, 150), range(153, 154)])
-    '100:150, 153'
-    """
+    """Return ranges as text: `100:150, 153`, half-open as in Python."""
     return ", ".join(str(r.start) if r.stop - r.start == 1 else f"{r.start}:{r.stop}" for r in runs)
 
 
 def joined(runs: Iterable[range]) -> tuple[range, ...]:
-    """Join ranges that touch or overlap; the result is in order.
-
-    Examples
-    --------
-    >>> joined([range(5, 7), range(0, 3), range(3, 4)])
-    (range(0, 4), range(5, 7))
-    """
+    """Join ranges that touch or overlap; the result is in order."""
     rest: list[range] = []
     for run in sorted((run for run in runs if run), key=lambda run: run.start):
         if rest and rest[-1].stop >= run.start:
@@ -107,26 +74,14 @@ def joined(runs: Iterable[range]) -> tuple[range, ...]:
 
 
 def meeting(run: range, runs: Sequence[range]) -> Sequence[range]:
-    """Return those of joined ranges that have a number in common with a range.
-
-    Examples
-    --------
-    >>> meeting(range(2, 9), (range(0, 2), range(4, 6), range(8, 20)))
-    (range(4, 6), range(8, 20))
-    """
+    """Return those of joined ranges that have a number in common with a range."""
     first = bisect_right(runs, run.start, key=lambda other: other.stop)
     last = bisect_left(runs, run.stop, key=lambda other: other.start)
     return runs[first:last]
 
 
 def common(run: range, runs: Sequence[range]) -> list[range]:
-    """Return what a range has in common with joined ranges.
-
-    Examples
-    --------
-    >>> common(range(2, 9), (range(0, 2), range(4, 6), range(8, 20)))
-    [range(4, 6), range(8, 9)]
-    """
+    """Return what a range has in common with joined ranges."""
     return [
         range(max(run.start, other.start), min(run.stop, other.stop))
         for other in meeting(run, runs)
@@ -134,13 +89,7 @@ def common(run: range, runs: Sequence[range]) -> list[range]:
 
 
 def subtract(runs: Iterable[range], taken: Iterable[range]) -> tuple[range, ...]:
-    """Remove ranges from ranges; the result is in order.
-
-    Examples
-    --------
-    >>> subtract([range(0, 10)], [range(2, 4), range(8, 20)])
-    (range(0, 2), range(4, 8))
-    """
+    """Remove ranges from ranges; the result is in order."""
     cuts = joined(taken)
     rest = []
     for run in sorted(runs, key=lambda run: run.start):
@@ -153,37 +102,19 @@ def subtract(runs: Iterable[range], taken: Iterable[range]) -> tuple[range, ...]
 
 
 def intersection(runs: Iterable[range], others: Iterable[range]) -> tuple[range, ...]:
-    """Return what two sets of ranges have in common, in order.
-
-    Examples
-    --------
-    >>> intersection([range(0, 10)], [range(2, 4), range(8, 20)])
-    (range(2, 4), range(8, 10))
-    """
+    """Return what two sets of ranges have in common, in order."""
     runs = joined(runs)
     return subtract(runs, subtract(runs, others))
 
 
 def span_of(seqno: int, width: int) -> range:
-    """Return the span of a width that a seqno is in; the first seqno is 1.
-
-    Examples
-    --------
-    >>> span_of(1234, 1000), span_of(7, 100)
-    (range(1000, 2000), range(1, 100))
-    """
+    """Return the span of a width that a seqno is in; the first seqno is 1."""
     start = seqno // width * width
     return range(max(start, 1), start + width)
 
 
 def fits(run: range) -> bool:
-    """Return whether a file may have these seqnos: a part of a span, or a whole wider one.
-
-    Examples
-    --------
-    >>> fits(range(120, 130)), fits(range(90, 110)), fits(range(1000, 2000))
-    (True, False, True)
-    """
+    """Return whether a file may have these seqnos: a part of a span, or a whole wider one."""
     return bool(run) and (
         run[-1] // SPAN == run[0] // SPAN
         or any(run == span_of(run.start, width) for width in WIDTHS[1:])
@@ -191,13 +122,7 @@ def fits(run: range) -> bool:
 
 
 def aligned(run: range) -> Iterator[range]:
-    """Cut a range at the multiples of `SPAN`.
-
-    Examples
-    --------
-    >>> list(aligned(range(90, 210)))
-    [range(90, 100), range(100, 200), range(200, 210)]
-    """
+    """Cut a range at the multiples of `SPAN`."""
     start = run.start
     while start < run.stop:
         stop = min(run.stop, (start // SPAN + 1) * SPAN)

@@ -95,7 +95,7 @@ def test_states_that_were_parsed_have_the_same_size_as_those_that_were_fetched()
     fetched = tf.read_accounts(tf.sample())
     accounts = json.loads(fetched.to_json())["accounts"]
     sizes = ["account", "cells", "bits"]
-    found = tf.storage_rates(tf.parse_account_states(accounts))[sizes]
+    found = tf.storage_rates(tf.parse_accounts({"accounts": accounts}))[sizes]
     assert found.cells.notna().sum() > 150
     expected = tf.storage_rates(fetched)[sizes]
     by_account = [each.sort_values("account", ignore_index=True) for each in (found, expected)]

@@ -1,7 +1,6 @@
 """Pages joined into tables, rows that come twice, and what goes back where it came from."""
 
 import json
-from itertools import cycle
 
 import msgspec
 import pyarrow as pa
@@ -16,7 +15,6 @@ from tonframes import parse_accounts, parse_blocks
 from tonframes.errors import DecodeError, TonframesWarning
 from tonframes.wire import encode, pages, schema
 from tonframes.wire.extra import escape
-from tonframes.wire.record import Part, Rows
 
 quietly = pytest.mark.filterwarnings("ignore::tonframes.errors.TonframesWarning")
 
@@ -214,73 +212,3 @@ def test_a_moment_that_no_calendar_knows_is_null_and_can_be_shown():
     assert frame.now[0] == 2**62
     assert frame.block_time.isna().all()
     assert "NaT" in frame[["block_time"]].to_string()
-
-
-# ── names that come twice ────────────────────────────────────────────────────────────────────────
-
-
-def members_of(record, found, path):
-    """Yield each member that is not null of the objects that the schema declares: object, path."""
-    for member in record.wired:
-        value, here = found.get(member.key), f"{path}.{member.key}"
-        if value is None:
-            continue
-        yield found, member.key, here
-        if isinstance(member, Rows) and not member.single:
-            for i, row in enumerate(value):
-                yield from members_of(member.record, row, f"{here}[{i}]")
-        elif isinstance(member, Part | Rows):
-            yield from members_of(member.record, value, here)
-
-
-#: How the name of a member may be written, with its colon.
-SPELLINGS = [
-    lambda key: f"{json.dumps(key)}:",
-    lambda key: f"{json.dumps(key)} \n: ",
-    lambda key: f'"\\u{ord(key[0]):04x}{key[1:]}":',
-    lambda key: '"' + "".join(f"\\u{ord(letter):04X}" for letter in key) + '":',
-]
-
-
-def test_a_name_that_comes_twice_is_refused():
-    (document,) = synthetic_blocks(1, transactions_per_block=30)
-    document = {"transactions": document["transactions"][:3]}
-    pages.read(schema.BLOCKS_ANSWER, dump(document))
-    places = list(members_of(schema.BLOCKS_ANSWER, document, "$"))
-    assert len({path.rpartition(".")[2] for _, _, path in places}) > 60
-    for (found, key, path), spell in zip(places, cycle(SPELLINGS), strict=False):
-        before = dict(found)
-        found.clear()
-        found.update({"again": "x"} | before)
-        written = dump(document)
-        found.clear()
-        found.update(before)
-        with pytest.raises(DecodeError, match="one member of this name") as caught:
-            pages.read(schema.BLOCKS_ANSWER, written.replace(b'"again":', spell(key).encode()))
-        assert caught.value.path == path
-
-
-@given(
-    strategies.trees(schema.BLOCKS_ANSWER).filter(lambda tree: tree.get("transactions")),
-    st.sampled_from(["hash", "total_fees", "description", "out_msgs", "brand_new", "a/b~", "é"]),
-    st.sampled_from(SPELLINGS),
-    st.integers(0),
-)
-def test_a_name_that_comes_twice_is_refused_in_any_answer(tree, key, spell, place):
-    rows = tree["transactions"]
-    row = rows[place % len(rows)]
-    row.pop(key, None)
-    value = Raw({"hash": '"h"', "total_fees": '"5"', "out_msgs": "[]"}.get(key, "{}"))
-    if key == "description":
-        value = Raw(dump(transaction()["description"]).decode())
-    row |= {"first": value, "second": value}
-    written = dump(tree).replace(b'"first":', f"{json.dumps(key)}:".encode())
-    written = written.replace(b'"second":', spell(key).encode())
-    with pytest.raises(DecodeError, match="one member of this name"):
-        pages.read(schema.BLOCKS_ANSWER, written)
-
-
-def test_answers_as_services_write_them_are_not_looked_into_closely(monkeypatch):
-    monkeypatch.setattr("tonframes.wire.tolerant.check_names", lambda *_: pytest.fail("slow"))
-    for document in synthetic_blocks(3, transactions_per_block=30):
-        pages.read(schema.BLOCKS_ANSWER, dump(document))

@@ -75,18 +75,6 @@ def test_invalid_json_is_refused(parse, document):
     assert (error.path, error.expected) == ("$", "JSON")
 
 
-@pytest.mark.parametrize("again", [b'"lt":"1"', b'"lt":{}', b'"l\\u0074":"1"'])
-def test_a_name_that_comes_twice_is_refused(transaction, again):
-    document = dump({"transactions": [transaction]}).replace(b'"lt":', again + b',"lt":', 1)
-    for written in (document, document.replace(b":", b" : "), document.replace(b":", b": ")):
-        error = wrong(written)
-        assert (error.path, error.found) == ("$.transactions[0].lt", "two")
-    unknown = dump({"transactions": [transaction | {"new": 1}]}).replace(
-        b'"new":', b'"new":2,"new":'
-    )
-    assert wrong(unknown).path == "$.transactions[0].new"
-
-
 def test_an_object_of_free_form_stays_as_it_came_though_a_name_comes_twice(transaction):
     kept = '{"type":"text_comment","type":"other"}'
     message = least(schema.MESSAGE) | {"message_content": {"hash": "", "decoded": "?"}}

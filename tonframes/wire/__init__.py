@@ -6,11 +6,10 @@ The modules, from answers down to single values::
     encode        tables become answers again
     transactions  the transactions of an answer, a hundred at a time
     tolerant      answers that the strict reading has refused
-    versions      rows of older versions of the schema become present ones
+    versions      files that lack columns which came later
     tables        Arrow tables by name: fitted to the schema, sorted, joined
     codec         structs become columns, and columns structs
     schema        the records and the tables: a line for each field
-    older         how older services spelled some fields
     record        the classes that `schema` is written with
     extra         what the schema has no place for
     kinds         how a value is written in JSON and in a column

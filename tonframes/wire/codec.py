@@ -2,9 +2,9 @@
 
 Their loops run once for each row, so the source of the loops is generated and compiled. `gather`
 appends the values of each row to one flat list for each kind, and turns each list into one Arrow
-array. `columns` joins these arrays and takes the columns as slices of them. So structs can be
-dropped after some rows, while they are in the processor's cache. `encode` calls the constructors of
-the structs, in one nested expression for each row.
+array; `columns` takes the columns as slices of these arrays. So structs can be dropped after some
+rows, while they are in the processor's cache. `encode` calls the constructors of the structs, in
+one nested expression for each row.
 """
 
 from __future__ import annotations
@@ -15,17 +15,16 @@ from functools import cache, lru_cache
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.wire.kinds import PRESENCE, TIME, Dialect, Json, Kind
+from tonframes.wire.kinds import BOOL, OBJECT, REFUSALS, TIME, Dialect, Json, Kind
 from tonframes.wire.record import Entries, Field, Loose, Part, Rows, attribute
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
-
-    import msgspec
 
     from tonframes.wire.record import Column, Path, Record
 
@@ -43,232 +42,160 @@ class Values:
 
 
 def gather(record: Record, rows: Sequence[msgspec.Struct]) -> Values:
-    """Turn structs into arrays of their values.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid, OverflowError, UnicodeDecodeError
-        A value has the right JSON type but is not written as its kind declares (`REFUSALS`).
-    """
-    reader = _reader(record)
-    values = zip(reader.lists, reader.values(rows), strict=True)
-    return Values(len(rows), [kind.gather(of_kind) for kind, of_kind in values])
+    """Take the values of structs; raise one of `REFUSALS` if one is not as its kind declares."""
+    kinds, fill = _reader(record)
+    lists: list[list[Any]] = [[] for _ in kinds]
+    fill(rows, *lists)
+    return Values(len(rows), [k.decode(values) for k, values in zip(kinds, lists, strict=True)])
 
 
-def join(record: Record, parts: Sequence[Values]) -> Values:
+def join(record: Record, batches: Sequence[Values]) -> Values:
     """Join the values of rows."""
-    if len(parts) == 1:
-        return parts[0]
-    arrays = zip(*(part.arrays for part in parts or [gather(record, [])]), strict=True)
-    return Values(sum(part.rows for part in parts), list(map(pa.concat_arrays, arrays)))
-
-
-def count_members(record: Record, values: Values) -> int:
-    """Count the members that are not null in the objects of rows, and the colons in their values.
-
-    Rows of other tables in them do not count; see `kinds.count_colons`.
-    """
-    reader = _reader(record)
-    arrays = zip(reader.lists, values.arrays, strict=True)
-    return values.rows * reader.objects + sum(kind.count(array) for kind, array in arrays)
+    if len(batches) == 1:
+        return batches[0]
+    arrays = zip(*(batch.arrays for batch in batches or [gather(record, [])]), strict=True)
+    return Values(sum(batch.rows for batch in batches), list(map(pa.concat_arrays, arrays)))
 
 
 def columns(record: Record, values: Values) -> dict[str, pa.Array]:
-    """Turn the values of rows into the record's columns.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid, OverflowError, UnicodeDecodeError
-        A value has the right JSON type but is not written as its kind declares (`REFUSALS`).
-    """
-    found: dict[str, pa.Array] = {}
+    """Turn the values of rows into the record's columns."""
+    by_name: dict[str, pa.Array] = {}
     count = values.rows
-    lists = _reader(record).lists
-    for (kind, of_kind), gathered in zip(lists.items(), values.arrays, strict=True):
+    kinds, _ = _reader(record)
+    for array, of_kind in zip(values.arrays, kinds.values(), strict=True):
         # Arrow transposes the values faster than Python, which would touch every object.
-        array = kind.prove(gathered).take(_transposed(count, len(of_kind)))
+        transposed = array.take(_transposed(count, len(of_kind)))
         for i, column in enumerate(of_kind):
-            found[column.name] = array.slice(i * count, count)
+            by_name[column.name] = transposed.slice(i * count, count)
     for member in record.computed:
         if isinstance(member, Loose):
-            found |= repeated(member.record, found[member.column])
+            by_name |= repeated(member.record, by_name[member.column])
         else:
-            found[member.column] = moments(found[member.of])
-    return {column.name: found[column.name] for column in record.columns}
+            by_name[member.column] = moments(by_name[member.of])
+    return {column.name: by_name[column.name] for column in record.columns}
 
 
 def decode(record: Record, rows: Sequence[msgspec.Struct]) -> dict[str, pa.Array]:
-    """Turn structs into the record's columns.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid, OverflowError, UnicodeDecodeError
-        As `gather` and `columns`.
-    """
+    """Turn structs into the record's columns; raise as `gather` does."""
     return columns(record, gather(record, rows))
 
 
 def encode(
     record: Record,
     columns: Mapping[str, pa.Array],
-    rows: Mapping[str, Sequence[Any]],
+    inner: Mapping[str, Sequence[Any]],
     dialect: Dialect,
 ) -> list[Any]:
-    """Turn columns back into structs.
+    """Turn columns back into structs; `inner` has the values of each `Rows` member, by its key."""
+    written, keys, build = _writer(record, dialect)
+    values = [column.kind.encode(columns[column.name], dialect) for column in written]
+    return build(*values, *(inner[key] for key in keys))
 
-    Parameters
-    ----------
-    record
-        What the structs are.
-    columns
-        The record's columns by name, without derived ones.
-    rows
-        For each `Rows` member, by key, the value in each struct.
-    dialect
-        How shards, opcodes and what is null are written.
+
+@cache
+def _reader(record: Record) -> tuple[dict[Kind, list[Column]], Callable[..., None]]:
+    """Return the columns whose values go to each kind's list, and a function that fills the lists.
+
+    For each row it reads `v0 = row.part or b0`, where `b0` is a blank object, and at the end
+    extends each list once: `texts += (row.account, v0.key, …)`.
     """
-    writer = _writer(record, dialect)
-    values = [column.kind.encode(columns[column.name], dialect) for column in writer.columns]
-    return writer.build(*values, *(rows[key] for key in writer.rows))
+    columns: dict[Kind, list[Column]] = defaultdict(list)
+    values: dict[Kind, list[str]] = defaultdict(list)
+    by_path = {column.path: column for column in record.columns if not column.of}
+    lines: list[str] = []
+    blanks: dict[str, Any] = {}
 
-
-class _Reader:
-    """The loop of `decode`: the list that each column's values go to, and the code that fills it.
-
-    For each row the code reads `part = row.part`, then for an optional part `v0 = part.key` or
-    `v0 = None`, and at the end extends each list once: `texts += (row.account, v0, …)`.
-    """
-
-    def __init__(self, record: Record) -> None:
-        self.lists: dict[Kind, list[Column]] = defaultdict(list)
-        self._values: dict[Kind, list[str]] = defaultdict(list)
-        self._columns = {column.path: column for column in record.columns if not column.of}
-        self._variables: list[tuple[str, str]] = []
-        #: How many objects each row always has in it.
-        self.objects = 0
-        lines = self._lines(record, "row", (), "        ")
-        names = [f"{kind.name}s" for kind in self.lists]
-        adds = (
-            f"        {name} += ({', '.join(values)},)"
-            for name, values in zip(names, self._values.values(), strict=True)
-        )
-        self._fill = _compile(
-            [f"def made(rows, {', '.join(names)}):", "    for row in rows:", *lines, *adds]
-        )
-
-    def _lines(
-        self, record: Record, name: str, path: Path, indent: str, *, optional: bool = False
-    ) -> list[str]:
-        """Return code that reads the object `name`, and note the expressions of its columns."""
-        lines: list[str] = []
+    def visit(record: Record, name: str, path: Path) -> None:
         for member in record.wired:
-            if isinstance(member, Rows | Entries):
-                continue
             value, inner = f"{name}.{attribute(member.key)}", (*path, member.key)
-            if not isinstance(member, Part):
-                if isinstance(self._columns[inner].kind, Json):
-                    value = f"bytes({value})"
-                if optional:
-                    blank = "b''" if value.startswith("bytes") else "None"
-                    lines.append(f"{indent}{self._variable(blank)} = {value}")
-                    value = self._variables[-1][0]
-                self._note(inner, value)
-                continue
-            part = self._variable("None")
-            lines.append(f"{indent}{part} = {value}")
-            if not member.has:
-                self.objects += not optional
-                lines += self._lines(member.record, part, inner, indent, optional=optional)
-                continue
-            self._note(inner, f"{part} is not None", PRESENCE)
-            before = len(self._variables)
-            there = self._lines(member.record, part, inner, f"{indent}    ", optional=True)
-            blanks = [f"{indent}    {v} = {blank}" for v, blank in self._variables[before:]]
-            lines += [f"{indent}if {part} is None:", *blanks, f"{indent}else:", *there]
-        return lines
+            if isinstance(member, Part):
+                part, blank = f"v{len(lines)}", f"b{len(lines)}"
+                if member.has:
+                    blanks[blank] = _blank(member.record)
+                    columns[BOOL].append(by_path[inner])
+                    values[BOOL].append(f"{part} is not {blank}")
+                    value = f"{value} or {blank}"
+                lines.append(f"        {part} = {value}")
+                visit(member.record, part, inner)
+            elif not isinstance(member, Rows | Entries):
+                column = by_path[inner]
+                columns[column.kind].append(column)
+                values[column.kind].append(
+                    f"bytes({value})" if isinstance(column.kind, Json) else value
+                )
 
-    def _variable(self, blank: str) -> str:
-        self._variables.append((f"v{len(self._variables)}", blank))
-        return self._variables[-1][0]
-
-    def _note(self, path: Path, value: str, kind: Kind | None = None) -> None:
-        column = self._columns[path]
-        self.lists[kind or column.kind].append(column)
-        self._values[kind or column.kind].append(value)
-
-    def values(self, rows: Sequence[msgspec.Struct]) -> list[list[Any]]:
-        """Return the values of each kind in one list, row after row."""
-        lists: list[list[Any]] = [[] for _ in self.lists]
-        self._fill(rows, *lists)
-        return lists
+    visit(record, "row", ())
+    names = ", ".join(f"{kind.name}s" for kind in columns)
+    lines += [f"        {kind.name}s += ({', '.join(values[kind])},)" for kind in columns]
+    return columns, _compile([f"def made(rows, {names}):", "    for row in rows:", *lines], blanks)
 
 
-class _Writer:
-    """The loop of `encode`: one nested constructor call for each row."""
+def _blank(record: Record) -> msgspec.Struct:
+    """Return an object without values, for parts that are absent."""
+    blank: dict[str, Any] = {}
+    for member in record.wired:
+        value: Any = None
+        if isinstance(member, Part) and not member.has:
+            value = _blank(member.record)
+        elif isinstance(getattr(member, "kind", OBJECT), Json):
+            value = Json.missing
+        blank[attribute(member.key)] = value
+    return record.struct(**blank)
 
-    def __init__(self, record: Record, dialect: Dialect) -> None:
-        self._dialect = dialect
-        self.columns: list[Column] = []
-        self.rows: list[str] = []
-        self._scope: dict[str, Any] = {}
-        self._columns = {column.path: column for column in record.columns if not column.of}
-        row = self._call(record, ())
-        names = [*(f"c{i}" for i in range(len(self.columns))), *self.rows]
-        self.build: Callable[..., list[Any]] = _compile(
-            [
-                f"def made({', '.join(names)}):",
-                f"    return [{row} for {', '.join(names)}, in zip({', '.join(names)})]",
-            ],
-            self._scope,
-        )
 
-    def _call(self, record: Record, path: Path) -> str:
-        """Return code that constructs an object, and note the columns that it takes."""
+@cache
+def _writer(
+    record: Record, dialect: Dialect
+) -> tuple[list[Column], list[str], Callable[..., list[Any]]]:
+    """Return the columns and the keys of `Rows` that a function takes, and the function.
+
+    It has one nested constructor call for each row.
+    """
+    columns: list[Column] = []
+    inner_keys: list[str] = []
+    by_path = {column.path: column for column in record.columns if not column.of}
+    structs: dict[str, Any] = {}
+
+    def value(path: Path) -> str:
+        columns.append(by_path[path])
+        return f"c{len(columns) - 1}"
+
+    def construct(record: Record, path: Path) -> str:
         arguments = []
         for member in record.wired:
             inner = (*path, member.key)
             match member:
                 case Rows(key):
-                    self.rows.append(key)
-                    value = key
+                    inner_keys.append(key)
+                    written = key
                 case Part(has=""):
-                    value = self._call(member.record, inner)
+                    written = construct(member.record, inner)
                 case Part():
-                    has = self._note(inner)
-                    value = f"{self._call(member.record, inner)} if {has} else None"
+                    has = value(inner)
+                    written = f"{construct(member.record, inner)} if {has} else None"
                 case _:
-                    value = self._note(inner)
-            arguments.append(f"{attribute(member.key)}={value}")
-        name = f"S{len(self._scope)}"
-        self._scope[name] = record.writers[self._dialect]
+                    written = value(inner)
+            arguments.append(f"{attribute(member.key)}={written}")
+        name = f"S{len(structs)}"
+        structs[name] = record.writers[dialect]
         return f"{name}({', '.join(arguments)})"
 
-    def _note(self, path: Path) -> str:
-        self.columns.append(self._columns[path])
-        return f"c{len(self.columns) - 1}"
+    row = construct(record, ())
+    names = ", ".join([*(f"c{i}" for i in range(len(columns))), *inner_keys])
+    lines = [f"def made({names}):", f"    return [{row} for {names}, in zip({names})]"]
+    return columns, inner_keys, _compile(lines, structs)
 
 
-@cache
-def _reader(record: Record) -> _Reader:
-    return _Reader(record)
-
-
-@cache
-def _writer(record: Record, dialect: Dialect) -> _Writer:
-    return _Writer(record, dialect)
+def _compile(lines: list[str], scope: dict[str, Any]) -> Callable[..., Any]:
+    exec("\n".join(lines), scope)  # noqa: S102 - the source comes from the declaration alone
+    made: Callable[..., Any] = scope["made"]
+    return made
 
 
 @lru_cache(maxsize=32)
 def _transposed(count: int, width: int) -> pa.Array:
     """Return the indices that bring values from row order into column order."""
     return pa.array(np.arange(count * width).reshape(count, width).T.ravel())
-
-
-def _compile(lines: list[str], scope: dict[str, Any] | None = None) -> Callable[..., Any]:
-    scope = scope or {}
-    exec("\n".join(lines), scope)  # noqa: S102 - the source comes from the declaration alone
-    made: Callable[..., Any] = scope["made"]
-    return made
 
 
 def moments(seconds: pa.Array) -> pa.Array:
@@ -279,22 +206,50 @@ def moments(seconds: pa.Array) -> pa.Array:
 
 def repeated(record: Record, texts: pa.Array) -> dict[str, pa.Array]:
     """Return columns that repeat known fields of loose objects; wrong values are null."""
-    rows = record.known(texts.drop_null().cast(pa.binary()).to_pylist())
-    columns: dict[str, list[Any]] = {}
+    objects = _loose_reader(record)(texts.fill_null("{}").cast(pa.binary()).to_pylist())
+    values_of: dict[str, list[Any]] = {}
     kinds: dict[str, Kind] = {}
-    for f in record.members:
-        if isinstance(f, Field) and f.column:
-            values = list(map(attrgetter(attribute(f.key)), rows))
-            if isinstance(f.kind, Json):
-                opening = f.kind.opening.encode()
-                values = [v if v.startswith(opening) else b"" for v in map(bytes, values)]
-            if f.column in columns:
-                first = columns[f.column]
-                values = [b if a is None else a for a, b in zip(first, values, strict=True)]
-            columns[f.column], kinds[f.column] = values, f.kind
-    found = {name: kinds[name].decode(values) for name, values in columns.items()}
-    if not texts.null_count:
-        return found
-    there = texts.is_valid().to_numpy(zero_copy_only=False)
-    places = pa.array(np.cumsum(there) - 1, mask=~there)
-    return {name: column.take(places) for name, column in found.items()}
+    for field in record.members:
+        if not isinstance(field, Field) or not field.column:
+            continue
+        values = list(map(attrgetter(attribute(field.key)), objects))
+        if isinstance(field.kind, Json):
+            opening = field.kind.opening.encode()
+            values = [v if v.startswith(opening) else b"" for v in map(bytes, values)]
+        else:
+            values = [v if type(v) is field.kind.wire else None for v in values]
+        if before := values_of.get(field.column):
+            values = [b if a is None else a for a, b in zip(before, values, strict=True)]
+        values_of[field.column], kinds[field.column] = values, field.kind
+    return {name: kinds[name].decode(values) for name, values in values_of.items()}
+
+
+@cache
+def _loose_reader(record: Record) -> Callable[[Sequence[bytes]], list[Any]]:
+    """Return a function that reads the fields of loose objects that name a column."""
+    fields = [f for f in record.members if isinstance(f, Field) and f.column]
+    struct = msgspec.defstruct(
+        f"{record.name}Known",
+        [
+            (attribute(f.key), msgspec.Raw if isinstance(f.kind, Json) else Any, f.kind.missing)
+            for f in fields
+        ],
+        rename={attribute(f.key): f.key for f in fields},
+        gc=False,
+    )
+    many = msgspec.json.Decoder(list[struct]).decode  # type: ignore[valid-type]
+    one = msgspec.json.Decoder(struct).decode
+
+    def attempt(token: bytes) -> Any:
+        try:
+            return one(token)
+        except REFUSALS:
+            return struct()
+
+    def read(tokens: Sequence[bytes]) -> list[Any]:
+        try:
+            return many(b"[%b]" % b",".join(tokens))
+        except REFUSALS:
+            return list(map(attempt, tokens))
+
+    return read

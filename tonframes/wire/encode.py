@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from tonframes.wire.extra import Extra
     from tonframes.wire.record import Table
 
 
@@ -26,20 +25,14 @@ def encode_transactions(
     """Encode transactions with their messages as JSON objects, one for each row."""
     ins: dict[str, Any] = {}
     outs: dict[str, list[Any]] = defaultdict(list)
-    hashes = messages["tx_hash"].to_pylist()
-    for tx_hash, position, message in sorted(
-        zip(
-            hashes,
-            messages["position"].to_pylist(),
-            encode_rows(schema.MESSAGES, messages, dialect),
-            strict=True,
-        ),
-        key=lambda row: -1 if row[1] is None else row[1],
-    ):
+    in_order = messages.sort_by("position")
+    rows = encode_rows(schema.MESSAGES, in_order, dialect)
+    keys = zip(in_order["tx_hash"].to_pylist(), in_order["position"].to_pylist(), strict=True)
+    for (tx_hash, position), row in zip(keys, rows, strict=True):
         if position is None:
-            ins[tx_hash] = message
+            ins[tx_hash] = row
         else:
-            outs[tx_hash].append(message)
+            outs[tx_hash].append(row)
     order = transactions["hash"].to_pylist()
     inner: dict[str, list[Any]] = {
         "in_msg": list(map(ins.get, order)),
@@ -61,33 +54,21 @@ def encode_rows(
     structs = codec.encode(table.record, columns, inner or {}, dialect)
     tokens = list(map(msgspec.json.encode, structs))
     if "extra" in columns and columns["extra"].null_count < len(columns["extra"]):
-        extras = columns["extra"].to_pylist()
-        tokens = [
-            token if extra is None else insert(token, _with_older(table, load(extra)))
-            for token, extra in zip(tokens, extras, strict=True)
-        ]
+        for i, extra in enumerate(map(load, columns["extra"].to_pylist())):
+            # A row is written in the spelling that it had: without that of today, if it is older.
+            older = table.record.older.items()
+            today = {pointer: b"" for older_pointer, pointer in older if older_pointer in extra}
+            tokens[i] = insert(tokens[i], today | extra) if extra else tokens[i]
     return [msgspec.Raw(token) for token in tokens]
-
-
-def _with_older(table: Table, extra: Extra) -> Extra:
-    """Leave out what `extra` has in an older spelling: a row is written in the form it had."""
-    older = table.record.older
-    return {older[pointer].pointer: b"" for pointer in extra if pointer in older} | extra
 
 
 def encode_entries(rows: pa.Table) -> dict[str, msgspec.Raw]:
     """Encode the rows of an address book or of metadata as a map from address to entry."""
-    return {
-        address: msgspec.Raw(b"null" if entry is None else entry.encode())
-        for address, entry in zip(
-            rows["address"].to_pylist(), rows["entry"].to_pylist(), strict=True
-        )
-    }
+    pairs = zip(rows["address"].to_pylist(), rows["entry"].to_pylist(), strict=True)
+    return {address: msgspec.Raw((entry or "null").encode()) for address, entry in pairs}
 
 
 def encode_answer(answer: Mapping[str, Any], extra: str | None) -> bytes:
     """Encode an answer, and put the values of `extra` back in their places."""
     token = msgspec.json.encode(answer)
-    if extra is None:
-        return token
-    return insert(token, load(extra))
+    return insert(token, load(extra)) if extra else token

@@ -21,13 +21,7 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 def escape(key: str) -> str:
-    """Write a key as a part of an RFC 6901 pointer.
-
-    Examples
-    --------
-    >>> escape("a/b~c")
-    'a~1b~0c'
-    """
+    """Write a key as a part of an RFC 6901 pointer."""
     return key.replace("~", "~0").replace("/", "~1")
 
 

@@ -1,21 +1,22 @@
 """Kinds of values: how a value is written in JSON and in an Arrow column.
 
-A `Kind` knows how a value is written in JSON and in a column, and converts between them. `decode`
-and `encode` convert whole columns and are inverse to each other. `decode` is strict and fast: it
-refuses a column (`REFUSALS`) if one of its values is written in another way. `read` reads a single
-JSON token and raises `Mismatch` if it is wrong; it is used only for answers that `decode` has
-refused.
+`decode` and `encode` convert whole columns and are inverse to each other. `decode` is strict and
+fast: it refuses a column (`REFUSALS`) if one of its values is written in another way. `read` reads
+a single JSON token and raises `Mismatch` if it is wrong, for answers that `decode` has refused.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import msgspec
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Dialect = Literal["service", "specification"]
 
@@ -55,19 +56,7 @@ class Kind:
 
     def decode(self, values: list[Any]) -> pa.Array:
         """Turn wire values, as msgspec made them, into a column."""
-        return self.prove(self.gather(values))
-
-    def gather(self, values: list[Any]) -> pa.Array:
-        """Turn wire values into an array: the first half of `decode`, for some rows at a time."""
         return pa.array(values, self.arrow)
-
-    def prove(self, gathered: pa.Array) -> pa.Array:
-        """Turn what `gather` made into a column: the second half of `decode`, for all rows."""
-        return gathered
-
-    def count(self, gathered: pa.Array) -> int:
-        """Count the values that are not null, and the colons in them; see `count_colons`."""
-        return len(gathered) - int(gathered.null_count)
 
     def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:  # noqa: ARG002
         """Turn a column back into the wire values of a dialect."""
@@ -90,23 +79,11 @@ class Text(Kind):
 
     name, expected, wire, arrow = "text", "a string", str, pa.string()
 
-    def count(self, gathered: pa.Array) -> int:
-        return super().count(gathered) + count_colons(_content(gathered))
-
 
 class Bool(Kind):
     """A JSON true or false."""
 
     name, expected, wire, arrow = "bool", "true or false", bool, pa.bool_()
-
-
-class Presence(Bool):
-    """Whether an object was there."""
-
-    name = "presence"
-
-    def count(self, gathered: pa.Array) -> int:
-        return int(gathered.true_count)
 
 
 class Int(Kind):
@@ -128,15 +105,13 @@ class Digits(Kind):
 
     name, expected, wire, arrow = "digits", "a string of decimal digits", str, pa.int64()
 
-    def gather(self, values: list[Any]) -> pa.Array:
-        return pa.array(values, pa.string())
-
-    def prove(self, gathered: pa.Array) -> pa.Array:
-        numbers = gathered.cast(pa.int64())
+    def decode(self, values: list[Any]) -> pa.Array:
+        texts = pa.array(values, pa.string())
+        numbers = texts.cast(pa.int64())
         # Arrow's cast also accepts "007", "+7" and "0x10". Casting back shows whether it did.
-        if not numbers.cast(pa.string()).equals(gathered):
+        if not numbers.cast(pa.string()).equals(texts):
             raise pa.ArrowInvalid("not a decimal integer")
-        if pc.any(pc.less(numbers, 0)).as_py():
+        if (pc.min(numbers).as_py() or 0) < 0:
             raise pa.ArrowInvalid("negative")
         return numbers
 
@@ -162,7 +137,7 @@ class Shard(Kind):
     name, wire, arrow = "shard", str, pa.int64()
     expected = "a shard: 1 to 16 hex digits, or a signed decimal, and not 0"
 
-    def gather(self, values: list[Any]) -> pa.Array:
+    def decode(self, values: list[Any]) -> pa.Array:
         return _by_spelling(values, self._number)
 
     def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
@@ -198,7 +173,7 @@ class Opcode(Kind):
     name, wire, arrow = "opcode", str | int, pa.int64()
     expected = 'an opcode: "0x" and 1 to 8 hex digits, or an integer of 32 bits'
 
-    def gather(self, values: list[Any]) -> pa.Array:
+    def decode(self, values: list[Any]) -> pa.Array:
         return _by_spelling(values, self._number)
 
     def encode(self, column: pa.Array, dialect: Dialect) -> list[Any]:
@@ -240,17 +215,10 @@ class Json(Kind):
         self.name = name  # type: ignore[misc]
         self.expected = f"a JSON {name}"  # type: ignore[misc]
 
-    def gather(self, values: list[Any]) -> pa.Array:
-        return pa.array(values, pa.binary())
-
-    def count(self, gathered: pa.Array) -> int:
-        there = len(gathered) - int(_is_null(gathered).true_count)
-        return there + count_colons(_content(gathered))
-
-    def prove(self, gathered: pa.Array) -> pa.Array:
-        null = _is_null(gathered)
+    def decode(self, values: list[Any]) -> pa.Array:
+        tokens = [None if token in (b"", b"null") else token for token in values]
         # msgspec does not check the UTF-8 of what it keeps raw; this cast does.
-        text = pc.if_else(null, None, gathered.cast(pa.string()))
+        text = pa.array(tokens, pa.binary()).cast(pa.string())
         if pc.all(pc.starts_with(text, self.opening)).as_py() is False:
             raise pa.ArrowInvalid(f"not {self.expected}")
         return text
@@ -281,36 +249,29 @@ class Float(Kind):
 
 
 TEXT, BOOL, INT, DIGITS = Text(), Bool(), Int(), Digits()
-PRESENCE = Presence()
 SHARD, OPCODE, TIME, FLOAT = Shard(), Opcode(), Time(), Float()
 OBJECT, ARRAY = Json("{", "object"), Json("[", "array")
 
 
-_CHUNK = 2**17  # bytes
+@dataclass(frozen=True, slots=True, eq=False)
+class Older:
+    """How older versions of the service spelled a field: its key, and the values if others.
 
-
-def count_colons(content: bytes | memoryview | pa.Buffer) -> int:
-    """Count the colons that are not followed by an n.
-
-    In JSON without spaces, each of these begins the value of a member that is not null, or is in a
-    text. The content is read in chunks that fit the processor's cache.
+    This is read into the column of the field. It also stays in `extra`, so that a row is written
+    back in the form that it had.
     """
-    octets = np.frombuffer(content, np.uint8)
-    count = 0
-    for start in range(0, len(octets), _CHUNK):
-        chunk = octets[start : start + _CHUNK + 1]
-        values = (chunk[:-1] == ord(":")) & (chunk[1:] != ord("n"))
-        count += int(np.count_nonzero(values))
-    return count + int(np.count_nonzero(octets[-1:] == ord(":")))
 
+    key: str
+    values: Mapping[str, Any] | None = None
 
-def _is_null(tokens: pa.Array) -> pa.Array:
-    return pc.is_in(tokens, pa.array([b"", b"null"], pa.binary()))
-
-
-def _content(array: pa.Array) -> pa.Buffer:
-    """Return the texts of an array that was just made, one after another."""
-    return array.buffers()[2] or pa.py_buffer(b"")
+    def read(self, kind: Kind, token: bytes) -> Any:
+        """Turn a token of this spelling into a wire value of the field; None if it is none."""
+        try:
+            if self.values is None:
+                return kind.read(token)
+            return self.values.get(TEXT.read(token))
+        except (Mismatch, *REFUSALS):
+            return None
 
 
 def _int64(digits: str) -> int:

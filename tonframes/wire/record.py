@@ -23,13 +23,10 @@ import pyarrow as pa
 
 from tonframes.wire.dtypes import dtype_of
 from tonframes.wire.extra import pointer_to
-from tonframes.wire.kinds import BOOL, OBJECT, REFUSALS, TIME, Dialect, Json, Kind
-from tonframes.wire.older import Respelled
+from tonframes.wire.kinds import BOOL, OBJECT, TIME, Dialect, Json, Kind, Older
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
-
-    from tonframes.wire.older import Older
+    from collections.abc import Iterator, Sequence
 
 Path = tuple[str, ...]
 
@@ -132,8 +129,8 @@ class Column:
     """One flat column.
 
     `path` is its place in the API's object, `of` the column that it is computed from, `since` the
-    first schema version that has it. `rule` is its value in rows of older versions, if `extra`
-    has none: a column that is never null and came later must have one.
+    first version of the schema that has it. `rule` is its value in older files, where it is null
+    otherwise: a column that is never null and came later must have one.
     """
 
     name: str
@@ -186,13 +183,10 @@ class Record:
         return tuple(found)
 
     @cached_property
-    def older(self) -> dict[str, Respelled]:
-        """The fields that older services spell differently, by the pointer of the older key."""
-        names = {column.path: column.name for column in self.columns if not column.of}
+    def older(self) -> dict[str, str]:
+        """The pointers of fields, by the pointers of their older spellings."""
         return {
-            pointer_to((*path, f.older.key)): Respelled(
-                pointer_to((*path, f.key)), names[*path, f.key], f.kind, f.older
-            )
+            pointer_to((*path, f.older.key)): pointer_to((*path, f.key))
             for path, f in _fields(self, ())
             if f.older
         }
@@ -215,58 +209,26 @@ class Record:
     @cached_property
     def writers(self) -> dict[Dialect, type[msgspec.Struct]]:
         """The msgspec types that write the object, by dialect: what is None is null, or absent."""
-        nulls = {member.key for member in self.wired if getattr(member, "null", False)}
-        return {"service": self._writer(nulls), "specification": self._writer(set())}
+        names = {attribute(member.key): member for member in self.wired}
 
-    def _writer(self, nulls: set[str]) -> type[msgspec.Struct]:
-        """Return a type that writes None in the keys `nulls` as null, and leaves out other keys."""
-        names = {attribute(member.key): member.key for member in self.wired}
-        return msgspec.defstruct(
-            self.name,
-            [(name, Any) if key in nulls else (name, Any, None) for name, key in names.items()],
-            rename=names,
-            kw_only=True,
-            omit_defaults=True,
-            frozen=True,
-            eq=False,
-            gc=False,
-        )
-
-    @cached_property
-    def known(self) -> Callable[[Sequence[bytes]], list[Any]]:
-        """A function that reads the fields of objects that name a column; wrong values are null."""
-        fields = [f for f in self.members if isinstance(f, Field) and f.column]
-        strict, loose = (
-            msgspec.defstruct(
-                f"{self.name}Known",
-                [(attribute(f.key), kind(f), f.kind.missing) for f in fields],
-                rename={attribute(f.key): f.key for f in fields},
+        def writer(dialect: Dialect) -> type[msgspec.Struct]:
+            return msgspec.defstruct(
+                self.name,
+                [
+                    (name, Any)
+                    if dialect == "service" and getattr(member, "null", False)
+                    else (name, Any, None)
+                    for name, member in names.items()
+                ],
+                rename={name: member.key for name, member in names.items()},
+                kw_only=True,
+                omit_defaults=True,
+                frozen=True,
+                eq=False,
                 gc=False,
             )
-            for kind in (_known, _anything)
-        )
-        many = msgspec.json.Decoder(list[strict]).decode  # type: ignore[valid-type]
-        one = msgspec.json.Decoder(loose).decode
-        nothing = strict()
 
-        def attempt(token: bytes) -> Any:
-            try:
-                found = one(token)
-            except REFUSALS:
-                return nothing
-            for f in fields:
-                name = attribute(f.key)
-                if type(getattr(found, name)) is not f.kind.wire:
-                    setattr(found, name, f.kind.missing)
-            return found
-
-        def known(tokens: Sequence[bytes]) -> list[Any]:
-            try:
-                return many(b"[%b]" % b",".join(tokens))
-            except REFUSALS:
-                return list(map(attempt, tokens))
-
-        return known
+        return {"service": writer("service"), "specification": writer("specification")}
 
 
 def _fields(record: Record, path: Path) -> Iterator[tuple[Path, Field]]:
@@ -276,14 +238,6 @@ def _fields(record: Record, path: Path) -> Iterator[tuple[Path, Field]]:
             yield path, member
         elif isinstance(member, Part):
             yield from _fields(member.record, (*path, member.key))
-
-
-def _known(field: Field) -> Any:
-    return field.kind.wire if isinstance(field.kind, Json) else field.kind.wire | None
-
-
-def _anything(field: Field) -> Any:
-    return field.kind.wire if isinstance(field.kind, Json) else Any
 
 
 def attribute(key: str) -> str:
@@ -326,7 +280,6 @@ def _columns(
                 yield Column(name, kind, unit, meaning, inner, here, since=first, rule=member.rule)
             case Part(key, part, _, has, columns):
                 if has:
-                    # An object that came later is there if `extra` has it, and only then.
                     says = f"Whether there is a `{key}`."
                     inner = (*path, key)
                     yield Column(has, BOOL, "", says, inner, True, since=first, rule=False)

@@ -10,14 +10,13 @@ and the specification does not have. `always` marks what every real answer fills
 of the service. `null` marks what deployed services send as null where there is no value (Go fields
 without `omitempty`: ton-index-go, index/models/blockchain.go); they leave out other keys, and the
 specification's dialect leaves out all. A column that is added later says `since` which version it
-exists, and needs a `rule` if it is `always` filled: its value in rows of older stores. `older` says
+exists, and needs a `rule` if it is `always` filled: its value in older files. `older` says
 how older versions of the service spelled a field; a row keeps the spelling that it had.
 """
 
 from __future__ import annotations
 
-from tonframes.wire.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT, TIME
-from tonframes.wire.older import Older
+from tonframes.wire.kinds import ARRAY, BOOL, DIGITS, INT, OBJECT, OPCODE, SHARD, TEXT, TIME, Older
 from tonframes.wire.record import Column, Derived, Entries, Field, Loose, Part, Record, Rows, Table
 
 #: The version of the schema: raised by one whenever columns are added. Each file of a store says
@@ -65,8 +64,8 @@ CREDIT_PHASE = Record("CreditPhase", "The message's value is added to the balanc
 
 # Until August 2024 the service wrote {"type": "skipped", "skip_reason": "no_state"}, or "vm" (jsonify
 # in InsertManagerPostgres.cpp of ton-index-worker, which the Python service passed on).
-_TYPE = Older("type", {"skipped": True, "vm": False}, since=2)
-_SKIP_REASON = Older("skip_reason", since=2)
+_TYPE = Older("type", {"skipped": True, "vm": False})
+_SKIP_REASON = Older("skip_reason")
 
 COMPUTE_PHASE = Record("ComputePhase", "Execution of the contract by the virtual machine (VM).", (
     #     key                   kind    unit       meaning                                          column

@@ -1,14 +1,13 @@
 """Read an answer that the strict reading has refused.
 
-This goes through the answer token by token. What the schema has no place for goes to `extra`,
-verbatim, under its RFC 6901 pointer. So does an older spelling (`Older`), which is read as well.
-Anything else that does not have the declared form raises a `DecodeError` with its path. The structs
-are those that the strict reading makes.
+What the schema has no place for goes to `extra`, verbatim, under its RFC 6901 pointer. So does an
+older spelling (`Older`), which is read as well. Anything else that does not have the declared form
+raises a `DecodeError` with its path. The structs are those that the strict reading makes.
 """
 
 from __future__ import annotations
 
-import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tonframes.wire.extra import Extra
+    from tonframes.wire.kinds import Kind
+    from tonframes.wire.record import Wired
 
 #: Longest name of a member that the schema does not know, in characters.
 LONGEST_NAME = 1000
@@ -36,12 +37,15 @@ _elements: Callable[[bytes], list[msgspec.Raw]] = msgspec.json.Decoder(list[msgs
 class TolerantReader:
     """Reads objects as records declare them.
 
-    `extras` has what the schema has no place for, by the `id` of the struct of a row. Reading takes
-    many times as long as strictly, so it ends at the deadline.
+    `extras` has what the schema has no place for, by the `id` of the struct of a row. `unknown` and
+    `oversize` count it by pointer, without older spellings that were understood. Reading takes many
+    times as long as strictly, so it ends at the deadline.
     """
 
     def __init__(self) -> None:
         self.extras: dict[int, Extra] = {}
+        self.unknown: Counter[str] = Counter()
+        self.oversize: Counter[str] = Counter()
 
     def row(self, record: Record, token: bytes, path: str) -> msgspec.Struct:
         """Read the object of one row; pointers of its extra begin there."""
@@ -54,44 +58,38 @@ class TolerantReader:
     def _object(
         self, record: Record, token: bytes, path: str, pointer: str, extra: Extra
     ) -> msgspec.Struct:
-        tokens = {key: bytes(raw) for key, raw in _split(_members, token, path, "a JSON object")}
-        values: dict[str, Any] = {}
+        tokens = {key: bytes(raw) for key, raw in _split(token, path).items()}
         deadline.check()
+        values, understood = _older_values(record, tokens)
         for member in record.wired:
             inner = tokens.pop(member.key, b"")
-            here = f"{path}.{member.key}"
-            there = f"{pointer}/{escape(member.key)}"
-            if isinstance(member, Field) and member.older and member.older.key in tokens:
-                if inner not in (b"", b"null"):
-                    extra[there] = inner  # beside the older spelling: both are written back
-                elif (
-                    value := member.older.read(member.kind, tokens[member.older.key])
-                ) is not None:
-                    values[attribute(member.key)] = value
-                    continue
-            if inner in (b"", b"null") and not _needed(member):
+            name, needed = attribute(member.key), _needed(member)
+            here, place = f"{path}.{member.key}", f"{pointer}/{escape(member.key)}"
+            if inner in (b"", b"null") and (name in values or not needed):
                 continue
-            if not _needed(member) and _fills(member) and inner[1:].lstrip() == b"}":
-                extra[there] = inner
+            if isinstance(member, Field) and member.older and member.older.key in tokens:
+                extra[place] = inner  # beside the older spelling: both are written back
+                self.unknown[place] += 1
+            elif not needed and inner[1:].lstrip() == b"}" and _cannot_be_empty(member):
+                # Old versions of the service write `"in_msg": {}` where there is no message.
+                extra[place] = inner
+                self.unknown[place] += 1
                 continue
             try:
-                values[attribute(member.key)] = self._value(member, inner, here, there, extra)
+                values[name] = self._value(member, inner, here, place, extra)
             except Oversize:
-                if _needed(member):
+                if needed:
                     raise DecodeError(here, "an integer of 64 bits", shorten(inner)) from None
-                extra[there] = inner
+                extra[place] = inner
+                self.oversize[place] += 1
         for key, inner in tokens.items():
-            extra[f"{pointer}/{escape(key)}"] = _unknown(key, inner, path)
+            _check_unknown(key, inner, path)
+            place = f"{pointer}/{escape(key)}"
+            extra[place] = inner
+            self.unknown[place] += key not in understood
         return record.struct(**values)
 
-    def _value(
-        self,
-        member: Any,
-        token: bytes,
-        path: str,
-        pointer: str,
-        extra: Extra,
-    ) -> Any:
+    def _value(self, member: Wired, token: bytes, path: str, pointer: str, extra: Extra) -> Any:
         match member:
             case Field(kind=kind):
                 return _read(kind, token, path)
@@ -102,124 +100,78 @@ class TolerantReader:
             case Rows(record=record, single=True):
                 return self.row(record, token, path)
             case Rows(record=record):
-                tokens = _split(_elements, token, path, "a JSON array")
-                return [
-                    self.row(record, bytes(raw), f"{path}[{i}]") for i, raw in enumerate(tokens)
-                ]
+                try:
+                    rows = _elements(token)
+                except REFUSALS:
+                    raise _mismatch(path, "a JSON array", token) from None
+                return [self.row(record, bytes(raw), f"{path}[{i}]") for i, raw in enumerate(rows)]
             case Entries():
                 return {
                     key: raw
                     if bytes(raw) == b"null"
                     else _read(OBJECT, bytes(raw), f"{path}.{_printable(key)}")
-                    for key, raw in _split(_members, token, path, "a JSON object")
+                    for key, raw in _split(token, path).items()
                 }
 
 
-def check_names(record: Record, content: bytes) -> None:
-    """Raise `DecodeError` if an object has two members of one name: decoders keep only the last.
-
-    Objects of free form are not looked into, because their text is kept as it came.
-
-    Examples
-    --------
-    >>> from tonframes.wire import schema
-    >>> check_names(schema.BLOCKS_ANSWER, b'{"blocks": [{"seqno": 1, "seqno": 2}]}')
-    Traceback (most recent call last):
-    tonframes.errors.DecodeError: $.blocks[0].seqno: expected one member of this name, found two
-    """
-    # Bad UTF-8 is refused with its path, when the value is read.
-    text = content.decode("utf-8", "surrogateescape")
-    try:
-        found = json.loads(
-            text, object_pairs_hook=_Members, parse_int=str, parse_float=str, parse_constant=str
-        )
-    except (ValueError, RecursionError) as malformed:
-        raise DecodeError("$", "JSON", f"{shorten(content)} ({shorten(str(malformed))})") from None
-    _check_names(record, found, "$")
-
-
-class _Members(list[tuple[str, Any]]):
-    """The members of an object, in order."""
-
-
-def _check_names(record: Record, found: Any, path: str) -> None:
-    if not isinstance(found, _Members):
-        return
-    _check_distinct(found, path)
-    values = dict(found)
+def _older_values(record: Record, tokens: dict[str, bytes]) -> tuple[dict[str, Any], set[str]]:
+    """Read fields that have their older spelling alone; return them, and its keys."""
+    values: dict[str, Any] = {}
+    keys: set[str] = set()
     for member in record.wired:
-        value, here = values.get(member.key), f"{path}.{member.key}"
-        match member:
-            case Part(record=inner) | Rows(record=inner, single=True):
-                _check_names(inner, value, here)
-            case Rows(record=inner) if isinstance(value, list):
-                for i, row in enumerate(value):
-                    _check_names(inner, row, f"{here}[{i}]")
-            case Entries() if isinstance(value, _Members):
-                _check_distinct(value, here)
+        if not (isinstance(member, Field) and member.older and member.older.key in tokens):
+            continue
+        if tokens.get(member.key, b"null") == b"null":
+            value = member.older.read(member.kind, tokens[member.older.key])
+            if value is not None:
+                values[attribute(member.key)] = value
+                keys.add(member.older.key)
+    return values, keys
 
 
-def _check_distinct(members: _Members, path: str) -> None:
-    names: set[str] = set()
-    for name, _ in members:
-        if name in names:
-            raise DecodeError(f"{path}.{_printable(name)}", "one member of this name", "two")
-        names.add(name)
+def _split(token: bytes, path: str) -> dict[str, msgspec.Raw]:
+    try:
+        return _members(token)
+    except REFUSALS:
+        raise _mismatch(path, "a JSON object", token) from None
+
+
+def _read(kind: Kind, token: bytes, path: str) -> Any:
+    try:
+        return kind.read(token)
+    except Oversize:
+        raise
+    except (Mismatch, *REFUSALS):
+        raise _mismatch(path, kind.expected, token) from None
+
+
+def _mismatch(path: str, expected: str, token: bytes) -> DecodeError:
+    return DecodeError(path, expected, shorten(token) if token else "nothing")
+
+
+def _check_unknown(key: str, token: bytes, path: str) -> None:
+    """Refuse an unknown member that msgspec, which keeps it raw, has not checked."""
+    deadline.check()
+    if len(key) > LONGEST_NAME:
+        raise DecodeError(path, f"names of at most {LONGEST_NAME} characters", shorten(key))
+    try:
+        token.decode()
+    except UnicodeDecodeError:
+        raise DecodeError(f"{path}.{_printable(key)}", "UTF-8", shorten(token)) from None
 
 
 def _printable(key: str) -> str:
     return ascii(key)[1:-1]
 
 
-def _unknown(key: str, token: bytes, path: str) -> bytes:
-    """Check a member of the object at a path that the schema does not know."""
-    deadline.check()
-    if len(key) > LONGEST_NAME:
-        raise DecodeError(path, f"names of at most {LONGEST_NAME} characters", shorten(key))
-    return _utf8(token, f"{path}.{_printable(key)}")
-
-
-def _utf8(token: bytes, path: str) -> bytes:
-    """Refuse a token that is not UTF-8, which msgspec does not check in what it keeps raw."""
-    try:
-        token.decode()
-    except UnicodeDecodeError:
-        raise DecodeError(path, "UTF-8", shorten(token)) from None
-    return token
-
-
-def _needed(member: Any) -> bool:
+def _needed(member: Wired) -> bool:
     """Return whether an object must have this member."""
-    match member:
-        case Field(always=always):
-            return always
-        case Part(has=has):
-            return not has
-        case _:
-            return False
+    return (isinstance(member, Field) and member.always) or (
+        isinstance(member, Part) and not member.has
+    )
 
 
-def _fills(member: Any) -> bool:
-    """Return whether the member is an object that cannot be empty.
-
-    Old versions of the service write `"in_msg": {}` where there is no message.
-    """
-    one = isinstance(member, Part) or (isinstance(member, Rows) and member.single)
-    return one and any(_needed(m) for m in member.record.members)
-
-
-def _read(kind: Any, token: bytes, path: str) -> Any:
-    try:
-        return kind.read(token)
-    except Oversize:
-        raise
-    except (Mismatch, *REFUSALS):
-        raise DecodeError(path, kind.expected, shorten(token) if token else "nothing") from None
-
-
-def _split(split: Callable[[bytes], Any], token: bytes, path: str, expected: str) -> Any:
-    try:
-        tokens = split(token)
-    except REFUSALS:
-        raise DecodeError(path, expected, shorten(token) if token else "nothing") from None
-    return tokens.items() if isinstance(tokens, dict) else tokens
+def _cannot_be_empty(member: Wired) -> bool:
+    if isinstance(member, Part) or (isinstance(member, Rows) and member.single):
+        return any(map(_needed, member.record.wired))
+    return False

@@ -60,53 +60,38 @@ class Transactions:
     ----------
     outlines
         One of each transaction.
-    of_transactions, of_messages
+    values, of_messages
         The values of their rows.
     parents, positions
         The place of each message's transaction, and its own among the out-messages; None for in.
-    extras
-        The texts of `extra`, of transactions and of messages; empty if there is none at all.
+    extras, extras_of_messages
+        The texts of `extra`; empty if there is none at all.
     """
 
     outlines: list[Outline]
-    of_transactions: Values
+    values: Values
     of_messages: Values
     parents: list[int]
     positions: list[int | None]
-    extras: tuple[list[str | None], list[str | None]]
-
-    def count_members(self) -> int:
-        """Count the members that are not null, and the colons in texts; see `count_colons`."""
-        lists = sum(line.has_in_msg + (line.out_msgs is not None) for line in self.outlines)
-        return (
-            lists
-            + codec.count_members(schema.TRANSACTION, self.of_transactions)
-            + codec.count_members(schema.MESSAGE, self.of_messages)
-        )
+    extras: list[str | None]
+    extras_of_messages: list[str | None]
 
 
 def gather(structs: Iterable[Any], extras: Mapping[int, Extra]) -> Transactions:
-    """Take the values of transactions and of their messages.
+    """Take the values of transactions and of their messages; raise as `codec.gather` does.
 
-    Parameters
-    ----------
-    structs
-        The transactions. No more than a hundred of an iterator are in memory at once.
-    extras
-        What the schema has no place for, by the identity of the struct of a row.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid, OverflowError, UnicodeDecodeError
-        As `codec.gather`.
+    `extras` has what the schema has no place for, by the `id` of the struct of a row. No more than
+    a hundred structs of an iterator are in memory at once.
     """
     outlines: list[Outline] = []
     parents: list[int] = []
     positions: list[int | None] = []
-    texts: tuple[list[str | None], list[str | None]] = ([], [])
-    values: tuple[list[Values], list[Values]] = ([], [])
-    rest = iter(structs)
-    while rows := list(islice(rest, MANY)):
+    texts: list[str | None] = []
+    texts_of_messages: list[str | None] = []
+    values: list[Values] = []
+    of_messages: list[Values] = []
+    remaining = iter(structs)
+    while rows := list(islice(remaining, MANY)):
         messages: list[Any] = []
         for i, row in enumerate(rows, start=len(outlines)):
             if row.in_msg is not None:
@@ -117,27 +102,27 @@ def gather(structs: Iterable[Any], extras: Mapping[int, Extra]) -> Transactions:
                 messages += row.out_msgs
                 parents += [i] * len(row.out_msgs)
                 positions += range(len(row.out_msgs))
-        outlines += map(outline, rows)
-        values[0].append(codec.gather(schema.TRANSACTION, rows))
-        values[1].append(codec.gather(schema.MESSAGE, messages))
+        outlines += map(_outline, rows)
+        values.append(codec.gather(schema.TRANSACTION, rows))
+        of_messages.append(codec.gather(schema.MESSAGE, messages))
         if extras:
-            texts[0].extend(dump(extras.get(id(row), {})) for row in rows)
-            texts[1].extend(dump(extras.get(id(row), {})) for row in messages)
+            texts.extend(dump(extras.get(id(row), {})) for row in rows)
+            texts_of_messages.extend(dump(extras.get(id(row), {})) for row in messages)
         del rows, messages, row  # before the next ones are made
     return Transactions(
         outlines,
-        codec.join(schema.TRANSACTION, values[0]),
-        codec.join(schema.MESSAGE, values[1]),
+        codec.join(schema.TRANSACTION, values),
+        codec.join(schema.MESSAGE, of_messages),
         parents,
         positions,
         texts,
+        texts_of_messages,
     )
 
 
-def outline(row: Any) -> Outline:
-    """Return what fetching looks at in the struct of a transaction."""
-    about = row.description
-    action, bounce = about.action, about.bounce
+def _outline(row: Any) -> Outline:
+    description = row.description
+    action, bounce = description.action, description.bounce
     return Outline(
         row.hash,
         row.account,
@@ -145,7 +130,7 @@ def outline(row: Any) -> Outline:
         row.now,
         row.mc_block_seqno,
         row.block_ref,
-        about.type,
+        description.type,
         None if action is None else action.success,
         None if action is None else action.msgs_created,
         None if bounce is None else bounce.type,
@@ -154,63 +139,50 @@ def outline(row: Any) -> Outline:
     )
 
 
-def tables(parts: Sequence[Transactions], left_out: Collection[int]) -> Tables:
+def tables(batches: Sequence[Transactions], left_out: Collection[int] = ()) -> Tables:
     """Return the tables of transactions and messages, in the order of the answers.
 
-    Parameters
-    ----------
-    parts
-        Those of each answer.
-    left_out
-        Positions, among all of them, of transactions that are left out with their messages.
-
-    Raises
-    ------
-    pyarrow.ArrowInvalid, OverflowError, UnicodeDecodeError
-        As `codec.columns`.
+    `left_out` has the positions, among all of them, of transactions that are left out with their
+    messages.
     """
-    of_transactions = _table(
-        schema.TRANSACTIONS,
-        [part.of_transactions for part in parts],
-        [part.extras[0] for part in parts],
+    transactions = _table(
+        schema.TRANSACTIONS, [(batch.values, batch.extras) for batch in batches], {}
     )
-    first, parents = 0, []
-    for part in parts:
-        parents.append(np.array(part.parents, np.int64) + first)
-        first += len(part.outlines)
-    parent = pa.array(np.concatenate([np.array([], np.int64), *parents]))
-    position = pa.array(chain.from_iterable(part.positions for part in parts), pa.int64())
+    parent = parents(batches)
+    position = pa.array(chain.from_iterable(batch.positions for batch in batches), pa.int64())
     added = {
-        column.name: of_transactions[column.of].combine_chunks().take(parent)
+        column.name: transactions[column.of].combine_chunks().take(parent)
         for column in schema.MESSAGES.before
         if column.of
     }
     added["position"] = position
     added["direction"] = pc.if_else(pc.is_null(position), "in", "out")
-    of_messages = _table(
+    messages = _table(
         schema.MESSAGES,
-        [part.of_messages for part in parts],
-        [part.extras[1] for part in parts],
-        **added,
+        [(batch.of_messages, batch.extras_of_messages) for batch in batches],
+        added,
     )
     if left_out:
-        kept = pa.array([i not in left_out for i in range(first)])
-        of_transactions, of_messages = (
-            of_transactions.filter(kept),
-            of_messages.filter(kept.take(parent)),
-        )
-    return {"transactions": of_transactions, "messages": of_messages}
+        kept = pa.array([i not in left_out for i in range(len(transactions))])
+        transactions, messages = transactions.filter(kept), messages.filter(kept.take(parent))
+    return {"transactions": transactions, "messages": messages}
+
+
+def parents(batches: Sequence[Transactions]) -> pa.Array:
+    """Return the position of each message's transaction among those of all batches."""
+    first, positions = 0, [np.array([], np.int64)]
+    for batch in batches:
+        positions.append(np.array(batch.parents, np.int64) + first)
+        first += len(batch.outlines)
+    return pa.array(np.concatenate(positions))
 
 
 def _table(
-    table: Table,
-    parts: Sequence[Values],
-    extras: Sequence[list[str | None]],
-    **added: Any,
+    table: Table, batches: Sequence[tuple[Values, list[str | None]]], added: dict[str, Any]
 ) -> pa.Table:
-    values = codec.join(table.record, parts)
+    values = codec.join(table.record, [values for values, _ in batches])
     columns = codec.columns(table.record, values) | added
-    if any(extras):
-        texts = (t or [None] * part.rows for t, part in zip(extras, parts, strict=True))
+    if any(extras for _, extras in batches):
+        texts = (extras or [None] * values.rows for values, extras in batches)
         columns["extra"] = pa.array(chain.from_iterable(texts), pa.string())
     return fit(table, columns, values.rows)
