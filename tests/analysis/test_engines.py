@@ -28,8 +28,9 @@ from parity import (
 from slow import slow
 
 import tonframes as tf
-from tonframes.analysis import engines
-from tonframes.analysis.expressions import divided
+from tonframes import analysis
+from tonframes.analysis import engines, price_of, undo_gas_exchange
+from tonframes.analysis.engines import divided
 
 
 def only(frame, *columns):
@@ -49,7 +50,7 @@ PRICES = prices_of(sample_tables()[0])
 
 #: What is called, by a name: transactions and messages in, a frame out.
 CALLS = {
-    "undo_gas_exchange": lambda t, _: tf.undo_gas_exchange(t),
+    "undo_gas_exchange": lambda t, _: undo_gas_exchange(t),
     "fee_breakdown": lambda t, _: tf.fee_breakdown(t),
     "fee_summary": tf.fee_summary,
     "fee_summary of codes": lambda t, m: tf.fee_summary(t, m, by="compute_exit_code"),
@@ -73,7 +74,7 @@ CALLS = {
     "gas_outliers of operations": lambda t, m: tf.gas_outliers(
         t, m, by=["account_state_code_hash_before", "operation"], factor=1, min_calls=2
     ),
-    "price_of": lambda t, _: tf.price_of(t),
+    "price_of": lambda t, _: price_of(t),
     "failures": lambda t, _: tf.failures(t),
     "failure_summary": lambda t, _: tf.failure_summary(t),
     "failure_summary of opcodes": lambda t, m: tf.failure_summary(
@@ -275,8 +276,9 @@ def test_every_helper_is_called():
     takes_frames = {re.split(" of | without ", name)[0] for name in CALLS}
     helpers = {
         name
-        for name in tf.__all__
-        if isfunction(helper := getattr(tf, name))
+        for module in (tf, analysis)
+        for name in module.__all__
+        if isfunction(helper := getattr(module, name))
         and {"transactions", "messages"} & helper.__annotations__.keys()
     }
     # Bodies are read by Python and pictures drawn: they have tests of their own.
@@ -290,7 +292,7 @@ def test_every_helper_is_called():
 def test_only_the_modules_of_engines_know_them():
     modules = {path.stem: path.read_text() for path in Path(engines.__file__).parent.glob("*.py")}
     knowing = {name for name, source in modules.items() if "implementation" in source}
-    assert knowing == {"engines", "intake", "sums", "periods", "trees"}
+    assert knowing == {"engines", "intake", "sums", "periods", "traces"}
 
 
 def rewritten(rows):
@@ -349,7 +351,7 @@ INDEXES = {
 
 
 @pytest.mark.parametrize("index", INDEXES)
-@pytest.mark.parametrize("helper", [tf.fee_breakdown, tf.check_fees, tf.price_of, tf.failures])
+@pytest.mark.parametrize("helper", [tf.fee_breakdown, tf.check_fees, price_of, tf.failures])
 def test_rows_of_a_pandas_frame_keep_their_index(helper, index, sample):
     transactions = sample[0].set_axis(INDEXES[index](len(sample[0])))
     found = helper(transactions)

@@ -10,12 +10,8 @@ import pytest
 from pandas.testing import assert_frame_equal, assert_series_equal
 from parity import MOST_ENGINES, lake, rows_of, synthetic
 
-from tonframes.analysis.fees import (
-    COMPONENTS,
-    fee_breakdown,
-    fee_summary,
-    undo_gas_exchange,
-)
+from tonframes.analysis import undo_gas_exchange
+from tonframes.analysis.fees import COMPONENTS, fee_breakdown, fee_summary
 from tonframes.wire.schema import TRANSACTIONS
 
 

@@ -13,8 +13,7 @@ from pandas.testing import assert_frame_equal
 from parity import MOST_ENGINES, assert_same, collected, frame_of
 
 import tonframes as tf
-from tonframes.analysis.gas import gas_outliers, gas_summary
-from tonframes.analysis.prices import price_of
+from tonframes.analysis.gas import gas_outliers, gas_summary, price_of
 from tonframes.network.prices import BASECHAIN, GAS_LIMIT, MASTERCHAIN, PRICES
 from tonframes.network.pricing import gas_fee
 

@@ -15,7 +15,7 @@ from parity import MOST_ENGINES, collected, frame_of
 from slow import FEW
 
 import tonframes as tf
-from tonframes.analysis.prices import price_of
+from tonframes.analysis import price_of
 from tonframes.network.prices import BASECHAIN, MASTERCHAIN, PRICES
 from tonframes.network.pricing import gas_fee
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import pyarrow as pa
 
-from tonframes.analysis import engines, intake, results
+from tonframes.analysis import engines, results
+from tonframes.analysis.intake import Given, newest
 from tonframes.analysis.names import token_entries
 from tonframes.native import enter
 from tonframes.wire.schema import METADATA
@@ -133,7 +134,7 @@ def _checked(bodies: Any) -> nw.DataFrame[Any]:
 
 def _known(metadata: object) -> tuple[dict[str, str], dict[str, _Jetton]]:
     """Return the jetton of each wallet, and what is known of each jetton."""
-    rows = intake.newest(_HELPER, metadata, METADATA, ["token_info"]).collect("pyarrow")
+    rows = newest(Given(metadata, _HELPER, METADATA), ["token_info"]).collect("pyarrow")
     wallets, jettons = {}, {}
     for address, info in zip(rows["address"].to_list(), rows["token_info"].to_list(), strict=True):
         for entry in token_entries(info):
