@@ -101,7 +101,7 @@ def activity(
 
     With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
     `value_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-52 of the sum for each price that is used.
+    floats is at most 2^-51 of the sum for each price that is used.
 
     A message from account to account has two rows: one of the transaction that sent it, and one of
     the transaction that received it. `internal` and `value` count it once, where it is received.
@@ -231,7 +231,7 @@ def flows(
 
     With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
     `value_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-52 of the sum for each price that is used.
+    floats is at most 2^-51 of the sum for each price that is used.
 
     Each message counts once, whether the frame has the row of its sender, of its receiver, or both.
     External messages are left out: they carry no value, and only one end of them is an account.

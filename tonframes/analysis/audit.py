@@ -18,7 +18,7 @@ from tonframes.network.lookup import look_up
 from tonframes.network.pricing import checked_prices, possible_prices
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
@@ -325,43 +325,30 @@ def _imports(rows: Frame, messages: Given, prices: Sequence[Prices]) -> Frame:
 
 def _expected(external: pa.Table, body: str, init: str, prices: Sequence[Prices]) -> pa.Table:
     """Return the possible import fee of each transaction that is nearest to the fee it paid."""
-    fees = cache(_fees)  # many messages are the same: each is read once
-    expected = {
-        row["tx_hash"]: _nearest(
-            partial(fees, row[body], row[init]),
-            row["paid"],
-            possible_prices(row["now"], workchain=row["block_workchain"], prices=prices),
-        )
-        for batch in external.to_batches(max_chunksize=BATCH)
-        for row in batch.to_pylist()
-    }
-    return pa.table([list(expected.keys()), list(expected.values())], schema=_EXPECTED)
 
-
-def _fees(body: object, init: object, row: Prices) -> frozenset[int]:
-    """Return what it may cost to import a message; nothing if its body cannot be read.
-
-    A message can be written as cells in several ways, so it has several possible fees.
-    """
-    if not isinstance(body, str | bytes):
+    @cache  # many messages are the same: each is read once
+    def fees(content: object, state: object, row: Prices) -> frozenset[int]:
+        """Return what it may cost to import a message, which can be written in several ways."""
+        with suppress(ValueError):  # not a bag of cells
+            if isinstance(content, str | bytes):
+                return import_fees(
+                    content,
+                    state if isinstance(state, str | bytes) else None,
+                    lump_price=row.lump_price,
+                    bit_price=row.bit_price,
+                    cell_price=row.cell_price,
+                )
         return frozenset()
-    with suppress(ValueError):  # not a bag of cells
-        return import_fees(
-            body,
-            init if isinstance(init, str | bytes) else None,
-            lump_price=row.lump_price,
-            bit_price=row.bit_price,
-            cell_price=row.cell_price,
-        )
-    return frozenset()
 
-
-def _nearest(
-    fees: Callable[[Prices], frozenset[int]], paid: int, prices: Iterable[Prices]
-) -> int | None:
-    """Return the possible fee nearest to the fee paid; None if there is none."""
-    possible = {fee for row in prices for fee in fees(row)}
-    return min(possible, key=lambda fee: abs(fee - paid), default=None)
+    nearest = {}
+    for batch in external.to_batches(max_chunksize=BATCH):
+        for row in batch.to_pylist():
+            paid, now, workchain = row["paid"], row["now"], row["block_workchain"]
+            rows = possible_prices(now, workchain=workchain, prices=prices)
+            possible = {fee for each in rows for fee in fees(row[body], row[init], each)}
+            distances = [(abs(fee - paid), fee) for fee in possible]
+            nearest[row["tx_hash"]] = min(distances)[1] if distances else None
+    return pa.table([list(nearest.keys()), list(nearest.values())], schema=_EXPECTED)
 
 
 @overload
@@ -495,15 +482,20 @@ def _judge_balances(rows: Frame) -> Frame:
     missing = nw.col("known") < nw.col("chain")
     unknown = missing | nw.col("first").is_null() | nw.col("last").is_null()
     off = nw.col("last") - nw.col("first") - nw.col("changes")
-    rows = rows.with_columns(difference=nw.when(~unknown).then(off))
-    verdict = nw.when(nw.col("difference") == 0).then(nw.lit("ok")).otherwise(nw.lit("violated"))
-    rows = rows.with_columns(
-        verdict=nw.when(nw.col("difference").is_null()).then(nw.lit("unknown")).otherwise(verdict)
-    )
-    return rows.with_columns(
-        why=first_match(
-            (nw.col("verdict") == "violated", nw.lit("balances do not add up")),
-            (missing, nw.lit("messages are missing")),
-            (nw.col("verdict") == "unknown", nw.lit("no balance is known before or after")),
+    difference = nw.col("difference")
+    return (
+        rows.with_columns(difference=nw.when(~unknown).then(off))
+        .with_columns(
+            verdict=first_match(
+                (difference == 0, nw.lit("ok")),
+                (difference != 0, nw.lit("violated")),
+                (difference.is_null(), nw.lit("unknown")),
+            ),
+            why=first_match(
+                (difference != 0, nw.lit("balances do not add up")),
+                (missing, nw.lit("messages are missing")),
+                (difference.is_null(), nw.lit("no balance is known before or after")),
+            ),
         )
-    ).select(results.CHECK_BALANCES.names())
+        .select(results.CHECK_BALANCES.names())
+    )

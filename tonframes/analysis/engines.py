@@ -52,10 +52,7 @@ _FORMS: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 def lazy(native: Any) -> Frame:
-    """Wrap a frame of an engine. Frames of pandas and pyarrow become frames of polars.
-
-    Their categories become texts, which can be compared with those of another frame.
-    """
+    """Wrap a frame of an engine. Frames of pandas and pyarrow become frames of polars."""
     frame = nw.from_native(native)
     if isinstance(frame, nw.LazyFrame) or frame.implementation.is_polars():
         wrapped: Frame = frame.lazy()
@@ -63,8 +60,15 @@ def lazy(native: Any) -> Frame:
     import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
 
     # Chunks stay as they are: joining them would copy all columns.
-    columns: Any = pl.from_arrow(_arrow(frame), rechunk=False)
+    if frame.implementation.is_pandas():
+        # Most columns are shared and not copied: starting threads would take longer.
+        table = pa.Table.from_pandas(frame.to_native(), preserve_index=False, nthreads=1)
+        table = table.replace_schema_metadata(None)
+    else:
+        table = frame.to_arrow()
+    columns: Any = pl.from_arrow(table, rechunk=False)
     inside: nw.DataFrame[Any] = nw.from_native(columns, eager_only=True)
+    # Categories become texts, which can be compared with those of another frame.
     categories = [n for n, dtype in inside.schema.items() if dtype in (nw.Categorical, nw.Enum)]
     inside = inside.with_columns(nw.col(name).cast(nw.String) for name in categories)
     if frame.implementation.is_pandas():  # to which NaN is null
@@ -73,22 +77,12 @@ def lazy(native: Any) -> Frame:
     return inside.lazy()
 
 
-def numbered(frame: Frame) -> Frame:
-    """Add the numbers of the rows of a frame in memory, for `computed`."""
-    return lazy(frame.to_native().with_row_index(ROW))
-
-
 def computed(frame: Frame, like: Any) -> Any:
-    """Compute a frame of polars, as a frame of the library of `like`.
-
-    On pandas, rows that are numbered have their index in `like`.
-    """
+    """Compute a frame of polars, as a frame of the library of `like`."""
     rows, given = frame.collect(), nw.from_native(like, eager_only=True)
     if ROW not in rows.columns:
         return _converted(rows, given).to_native()
     result = _converted(rows.drop(ROW), given).to_native()
-    if not given.implementation.is_pandas():
-        return result
     # Steps drop rows, but do not move them: if none is dropped, the index is that of `like`.
     dropped = len(rows) < len(like)
     return result.set_axis(like.index.take(rows[ROW].to_numpy()) if dropped else like.index)
@@ -114,15 +108,6 @@ def _converted(rows: nw.DataFrame[Any], like: nw.DataFrame[Any]) -> nw.DataFrame
         same = any(has(field.type) and has(kind) for has in _FORMS)
         shape.append((field.name, kind if same else field.type))
     return _frame(table.cast(pa.schema(shape)), like.implementation)
-
-
-def _arrow(frame: nw.DataFrame[Any]) -> pa.Table:
-    native = frame.to_native()
-    if frame.implementation.is_pandas():
-        # Most columns are shared and not copied: starting threads would take longer.
-        table = pa.Table.from_pandas(native, preserve_index=False, nthreads=1)
-        return table.replace_schema_metadata(None)
-    return frame.to_arrow()
 
 
 def _frame(table: pa.Table, engine: Any) -> nw.DataFrame[Any]:
@@ -153,10 +138,7 @@ def _beside(frame: nw.DataFrame[Any], made: nw.DataFrame[Any]) -> nw.DataFrame[A
 
 
 def by_row(frame: Frame, step: Step) -> Frame:
-    """Run a step that looks at single rows, and keeps all of them in the same order.
-
-    On Dask it runs on each partition, with polars.
-    """
+    """Run a step that looks at single rows, and keeps all of them in the same order."""
     if frame.implementation.is_dask():
         return by_partition(frame.to_native(), partial(_rows_on_polars, step=step))
     return step(frame)
@@ -207,19 +189,10 @@ def by_partition(native: Any, work: Callable[[pd.DataFrame], pd.DataFrame]) -> F
 
 
 def on_polars(native: Any, work: Callable[[Any], Any], columns: Mapping[str, Any]) -> Frame:
-    """Run work in Python on a whole polars frame.
-
-    polars must not move filters and selections of the result before the work, which needs all rows.
-    """
-    return lazy(
-        native.map_batches(
-            work,
-            schema=dict(columns),
-            predicate_pushdown=False,
-            projection_pushdown=False,
-            slice_pushdown=False,
-        )
-    )
+    """Run work in Python on a whole polars frame."""
+    # polars must not move filters and selections of the result before the work.
+    moved = ("predicate_pushdown", "projection_pushdown", "slice_pushdown")
+    return lazy(native.map_batches(work, schema=dict(columns), **dict.fromkeys(moved, False)))
 
 
 def look_up(
@@ -328,24 +301,16 @@ def integers(frame: Frame, *names: str) -> Frame:
 
 
 def by_group(frame: Frame, by: Sequence[str], step: Step) -> Frame:
-    """Run a step that looks at single groups of rows: it may use windows.
-
-    Dask has no windows, so there it runs on each partition, with polars. All rows of a group are in
-    the same partition.
-    """
+    """Run a step that looks at single groups of rows: it may use windows."""
     if not frame.implementation.is_dask():
         return step(frame)
+    # Dask has no windows: polars has them, and all rows of a group are in the same partition.
     native = frame.to_native()
     native = native.shuffle(on=list(by)) if by else native.repartition(npartitions=1)
     return by_partition(native, partial(through_polars, step=step))
 
 
 # ── the order of rows ────────────────────────────────────────────────────────────────────────────
-
-
-def in_order(frame: Frame, keys: Sequence[str]) -> Frame:
-    """Sort groups by their keys, null last."""
-    return frame.sort(*keys, nulls_last=True) if keys else frame
 
 
 def largest_first(frame: Frame, name: str, keys: Sequence[str]) -> Frame:
@@ -437,9 +402,7 @@ def ratio(name: str, of: str) -> nw.Expr:
 
 
 def divided(amount: nw.Expr, by: nw.Expr | float) -> nw.Expr:
-    """Divide by a number that is the same in all rows, to the nearest float.
-
-    polars multiplies by the reciprocal of such a number, and so rounds twice. A column of it is
-    divided by.
-    """
+    """Divide by a number that is the same in all rows, to the nearest float."""
+    # polars multiplies by the reciprocal of such a number, and so rounds twice, but not by that of
+    # a column.
     return amount / (amount * 0 + by)

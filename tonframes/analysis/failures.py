@@ -251,7 +251,7 @@ def failure_summary(
 
     With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
     `cost_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-52 of the sum for each price that is used.
+    floats is at most 2^-51 of the sum for each price that is used.
 
     Raises
     ------
@@ -326,11 +326,7 @@ def failure_summary(
 
 
 def is_deposit() -> nw.Expr:
-    """Return whether coins came to an address without a contract, in a message that cannot bounce.
-
-    The network calls such a transaction `aborted`, because there was no code to run. Reads
-    compute_skipped, skipped_reason, orig_status and bounce.
-    """
+    """Return whether coins came to no contract, in a message that cannot bounce."""
     nobody = (nw.col("skipped_reason") == "no_state") & nw.col("orig_status").is_in(
         ["nonexist", "uninit"]
     )
@@ -338,12 +334,7 @@ def is_deposit() -> nw.Expr:
 
 
 def is_dust() -> nw.Expr:
-    """Return whether a message brought too little to run the contract, and nothing was sent back.
-
-    Such messages are spam and notifications, whether they ask to bounce or not. The network calls
-    their transactions `aborted`, because it could not buy gas. Reads compute_skipped,
-    skipped_reason and bounce.
-    """
+    """Return whether a message was too little to run the contract, and nothing was sent back."""
     returned = (nw.col("bounce") == "ok").fill_null(value=False)
     poor = nw.col("compute_skipped") & (nw.col("skipped_reason") == "no_gas")
     return (poor & ~returned).fill_null(value=False)
@@ -366,7 +357,9 @@ def _called(rows: Frame) -> Frame:
 
 def _explained(rows: Frame) -> Frame:
     """Add what happened to each transaction that is `listed`."""
-    rows = rows.with_columns(phase=_phase(), bounce=nw.col("bounce").fill_null("none"))
+    first = {DEPOSIT: is_deposit(), DUST: is_dust(), **_conditions()}
+    what = first_match(*((holds, nw.lit(name)) for name, holds in first.items()))
+    rows = rows.with_columns(phase=what, bounce=nw.col("bounce").fill_null("none"))
     phase = nw.col("phase")
     ran = phase.is_in([COMPUTE, COMMITTED])
     exit_code = nw.when(ran).then(nw.col("compute_exit_code"))
@@ -397,12 +390,6 @@ def _credit(rows: Frame) -> nw.Expr:
     if "has_credit" in rows.collect_schema().names():
         nothing |= credit.is_null() & nw.col("has_credit")
     return nw.when(nothing.fill_null(value=False)).then(nw.lit(0)).otherwise(credit)
-
-
-def _phase() -> nw.Expr:
-    """Return the name of what happened: the first condition that holds decides."""
-    first = {DEPOSIT: is_deposit(), DUST: is_dust(), **_conditions()}
-    return first_match(*((holds, nw.lit(name)) for name, holds in first.items()))
 
 
 def _conditions() -> dict[str, nw.Expr]:

@@ -225,7 +225,7 @@ def fee_summary(
 
     With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
     `cost_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-52 of the sum for each price that is used.
+    floats is at most 2^-51 of the sum for each price that is used.
 
     Raises
     ------

@@ -111,7 +111,7 @@ def gas_summary(
     Transactions whose compute phase is missing add nothing to gas_used, gas_fees and vm_steps.
     These are null if they are unknown in all transactions. With `prices`, `gas_fees` is followed by
     the same in the currency, as a float: `gas_fees_usd`. It is null if a price of the group is
-    unknown. The error of floats is at most 2^-52 of the sum for each price that is used.
+    unknown. The error of floats is at most 2^-51 of the sum for each price that is used.
 
     Ratios and means are null if the divisor is 0.
 
@@ -478,7 +478,16 @@ def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
     rows = rows.with_columns(best=nw.max_horizontal(*merits))
     fitting = (one_if(nw.col(name) == best) for name in merits)
     rows = rows.with_columns(fitting=reduce(operator.add, fitting))
-    rows = rows.with_columns(reason=_reason())
+    lacking = nw.col("gas").is_null() | nw.col("compute_gas_fees").is_null()
+    reasons = {
+        "skipped": nw.col("skipped"),
+        "free": nw.col("free"),
+        "unknown": lacking,
+        "none": best == 0,
+        "several": nw.col("fitting") > 1,
+    }
+    reason = first_match(*((holds, nw.lit(name)) for name, holds in reasons.items()))
+    rows = rows.with_columns(reason=reason)
     price: nw.Expr = nw.when(best < 0).then(nw.lit(""))
     for row, merit in zip(prices, merits, strict=True):
         this = (nw.col(merit) == best) & nw.col("reason").is_null()
@@ -505,16 +514,3 @@ def _merit(row: Prices) -> nw.Expr:
 
 def _within(name: str, most: int) -> nw.Expr:
     return nw.when((nw.col(name) >= 0) & (nw.col(name) <= most)).then(nw.col(name))
-
-
-def _reason() -> nw.Expr:
-    """Return the first reason why there is not exactly one price."""
-    lacking = nw.col("gas").is_null() | nw.col("compute_gas_fees").is_null()
-    reasons = {
-        "skipped": nw.col("skipped"),
-        "free": nw.col("free"),
-        "unknown": lacking,
-        "none": nw.col("best") == 0,
-        "several": nw.col("fitting") > 1,
-    }
-    return first_match(*((holds, nw.lit(name)) for name, holds in reasons.items()))

@@ -40,18 +40,10 @@ class Options(TypedDict, total=False):
 
 
 class Summary:
-    """One call of a summary.
+    """One call of a summary, which adds up the rows of `given`.
 
-    Parameters
-    ----------
-    result
-        What the summary returns. Its amounts are those to convert.
-    given
-        The frame whose rows are added up: the result is a frame of its engine.
-    messages
-        If the rows are transactions, their messages, from which columns are joined.
-    by, wide, prices, currency
-        What the user passed.
+    If these are transactions, columns of `messages` are joined. The amounts of `result` are those
+    to convert at `prices`.
     """
 
     def __init__(
@@ -81,26 +73,10 @@ class Summary:
     ) -> Frame:
         """Return transactions with the columns to group by, and with their price.
 
-        Opcodes are unsigned, and null for external messages.
-
-        Parameters
-        ----------
-        needs
-            Columns of transactions that the helper reads.
-        steps
-            Columns that the helper computes: `by` cannot contain them, nor those of the result.
-        keys
-            What to group by, if not `self.keys`: columns of transactions; columns of messages,
-            which means of the message that started the transaction; `OPERATION`; or `PERIODS`, in
-            UTC. If a frame has a column `OPERATION`, this column is used.
-
-        also
-            Columns of the result that `by` can contain: they are those of transactions.
-
-        Raises
-        ------
-        ValueError
-            There is no such column, or a frame has a column with the name of a period or figure.
+        The keys are columns of transactions; columns of messages, which means of the message that
+        started the transaction; `OPERATION`; or `PERIODS`, in UTC. Opcodes are unsigned, and null
+        for external messages. If a frame has a column `OPERATION`, this column is used. Keys cannot
+        be columns of the result or of `steps`, apart from those of `also`.
         """
         keys = self.keys if keys is None else keys
         self.refuse_figures([key for key in keys if key not in also], steps)

@@ -33,17 +33,7 @@ _NAMED = 6  # columns of a wrong frame that an error names
 
 
 class Given:
-    """What the user passed as one of our tables: a frame, or an object with a frame for each table.
-
-    Parameters
-    ----------
-    passed
-        The frame, or the object, such as a `Blocks`.
-    helper
-        Name of the function that the user called, for error messages.
-    table
-        The table whose columns the frame must have.
-    """
+    """What the user passed to a helper as one of our tables: a frame, or such as a `Blocks`."""
 
     def __init__(self, passed: object, helper: str, table: Table) -> None:
         self.passed, self.helper, self.table = passed, helper, table
@@ -95,24 +85,10 @@ class Given:
     def take(
         self, needs: Iterable[str], *, also: Iterable[str] = (), numbered: bool = False
     ) -> Frame:
-        """Return the columns that a helper reads, with the dtypes of the schema.
+        """Return the columns that a helper reads, with the dtypes of the schema, and others.
 
-        Frames of pandas and pyarrow become frames of polars, which `give` converts back. With
-        `numbered`, their rows get their index back.
-
-        Parameters
-        ----------
-        needs
-            Columns that the helper reads; their kinds are those of the schema.
-        also
-            Further columns to keep, of any dtype, such as those to group by.
-
-        Raises
-        ------
-        TypeError
-            `passed` is not a frame of a known engine, or a column has the wrong dtype.
-        ValueError
-            A column is missing.
+        Frames of pandas and pyarrow become frames of polars, which `give` converts back; with
+        `numbered`, rows of pandas get their index back.
         """
         needs = list(dict.fromkeys(needs))
         names = list(dict.fromkeys([*needs, *also]))
@@ -121,7 +97,9 @@ class Given:
         if is_dataset(self.native):
             rows = nw.from_native(self.native.to_table(columns=names), eager_only=True)
         taken = engines.lazy(self._typed(rows.select(names), needs).to_native())
-        return engines.numbered(taken) if numbered and rows.implementation.is_pandas() else taken
+        if numbered and rows.implementation.is_pandas():
+            taken = engines.lazy(taken.to_native().with_row_index(engines.ROW))
+        return taken
 
     def whole(self, needs: Sequence[str]) -> nw.DataFrame[Any] | Frame:
         """Return all columns, for `engines.replace`: those of `needs` are checked."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import pyarrow as pa
@@ -33,14 +32,10 @@ ENDS = {
 _MOST_DECIMALS = 255  # an unsigned byte (TEP-64)
 
 
-@dataclass(frozen=True)
-class _Jetton:
-    symbol: str | None
-    name: str | None
-    decimals: int | None
-
-
-_UNKNOWN = _Jetton(None, None, None)
+class _Jetton(NamedTuple):
+    symbol: str | None = None
+    name: str | None = None
+    decimals: int | None = None
 
 
 def jetton_amounts(bodies: AnyFrame, metadata: object) -> AnyFrame:
@@ -105,9 +100,8 @@ def jetton_amounts(bodies: AnyFrame, metadata: object) -> AnyFrame:
         end = ENDS.get(kind)
         address = (source if end == "source" else destination if end else None) or ""
         jetton = wallets.get(address, address if address in jettons else None)
-        told = jettons.get(jetton or "", _UNKNOWN)
-        units = _in_units(amount, told.decimals)
-        found.append((jetton, told.symbol, told.name, told.decimals, *units))
+        told = jettons.get(jetton or "", _Jetton())
+        found.append((jetton, *told, *_in_units(amount, told.decimals)))
     shape = pa.schema([(each.name, each.kind.arrow) for each in results.JETTON_AMOUNTS.columns])
     columns = dict(zip(shape.names, zip(*found, strict=True) if found else [[]] * 6, strict=True))
     result: AnyFrame = engines.with_table(rows, pa.table(columns, shape)).to_native()

@@ -186,15 +186,16 @@ def read_prices(
             f"{type(prices).__name__}{hint}"
         )
     values = [_number(value, at) for at, value in prices.items()]
-    series = pd.Series(values, index=_moments(prices)).sort_index()
-    known = series.dropna()
-    if known.empty:
+    series: Any = pd.Series(values, index=_moments(prices)).sort_index()
+    seconds = series.index.ceil("s").as_unit("s").asi8
+    known = series.notna().to_numpy()
+    if not known.any():
         raise ValueError(f"{helper} found no price in prices: all {len(series)} are missing")
-    steps = np.diff(_seconds(series.index))
+    steps = np.diff(seconds)
     step = float(np.median(steps)) if len(steps) else None
     _tell_gaps(helper, series, steps, step)
     # Transactions have whole seconds. Of prices in the same second, the last one counts.
-    starts = pd.Series(known.to_numpy(), index=_seconds(known.index)).groupby(level=0).last()
+    starts = pd.Series(series.to_numpy()[known], index=seconds[known]).groupby(level=0).last()
     return Currency(
         currency, tuple(amounts), tuple(map(int, starts.index)), tuple(starts.tolist()), step
     )
@@ -242,10 +243,6 @@ def _number(value: Any, at: Any) -> float:
             "unknown prices by NaN"
         )
     return number
-
-
-def _seconds(moments: Any) -> Any:
-    return moments.ceil("s").as_unit("s").asi8
 
 
 def _tell_gaps(helper: str, prices: pd.Series[float], steps: Any, step: float | None) -> None:

@@ -96,11 +96,9 @@ def with_names(
     tokens = {} if metadata is None else _tokens(metadata)
     order = list(rows.collect_schema())
     for column in found:
-        if column in CODE_HASHES:
-            step = partial(_with_contract, column=column)
-        else:
+        if column not in CODE_HASHES:
             tell_friendly(_HELPER, rows, column)
-            step = partial(_joined, column=column, book=book, tokens=tokens)
+        step = partial(_with_name, column=column, book=book, tokens=tokens)
         rows = engines.beside(rows, step, reads=[column], writes=_added(column))
         place = order.index(column) + 1
         order[place:place] = _added(column)
@@ -134,10 +132,6 @@ def _added(column: str) -> tuple[str, ...]:
     return (name,) if column in CODE_HASHES else (name, f"{column}_friendly")
 
 
-def _with_contract(rows: Frame, column: str) -> Frame:
-    return rows.with_columns(code_names(nw.col(column)).alias(f"{column}_name"))
-
-
 def _tokens(metadata: object) -> dict[str, str]:
     """Return the names of tokens by address."""
     rows = newest(Given(metadata, _HELPER, METADATA), ["token_info"]).collect("pyarrow")
@@ -164,7 +158,9 @@ def _token(info: str | None) -> str | None:
     return found and re.sub(UNSEEN, _REPLACEMENT, found)
 
 
-def _joined(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Frame:
+def _with_name(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Frame:
+    if column in CODE_HASHES:
+        return rows.with_columns(code_names(nw.col(column)).alias(f"{column}_name"))
     name, friendly = _added(column)
     # Characters that cannot be seen are replaced.
     entries = book.select(

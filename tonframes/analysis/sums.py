@@ -73,28 +73,15 @@ def add_up(
 ) -> Frame:
     """Count the rows of each group, and add up columns: one row per group, for `whole`.
 
-    Parameters
-    ----------
-    rows
-        The rows, with the columns named here. A null adds nothing to a sum.
-    keys
-        Columns to group by. If there are none, all rows are one group, and the key is `ALL`.
-    sums
-        Columns of integers whose sums fit int64, and of amounts that were added up before.
-    amounts
-        Columns of integers whose sums may not fit.
-    unsure
-        The amounts that may be null in all rows of a group: their known values are counted.
-    combine
-        Amounts that are computed from the sums: name to the amounts to add and to subtract.
-    rows_as
-        Name of the column with the number of rows.
-    accounts
-        Whether to add `accounts`, the number of different accounts.
-    currency
-        If it is passed, the rows have the column `PRICE`. Rows with the same price are added up as
-        integers, and only these sums are converted: the error of floats grows with the number of
-        prices, not with the number of rows. `UNPRICED` counts the rows whose price is unknown.
+    Null adds nothing to a sum. Without keys all rows are one group, whose key is `ALL`. `amounts`
+    are columns whose sums may not fit int64, in contrast to `sums`, which are counts, or amounts
+    that were added up before; `combine` names amounts that are computed from the sums, with what to
+    add and what to subtract. `unsure` are the amounts that may be null in all rows of a group:
+    their known values are counted. With `accounts`, different accounts are counted.
+
+    With a currency, the rows have the column `PRICE`. Rows with the same price are added up as
+    integers, and only these sums are converted: the error of floats grows with the number of
+    prices, not of rows. `UNPRICED` counts the rows whose price is unknown.
     """
     keys, sums, amounts, unsure = list(keys) or [ALL], list(sums), list(amounts), list(unsure)
     # Group by account as well, then without it: so accounts are rows, which every engine can count.
@@ -218,12 +205,7 @@ def whole(
 
     The sums of `unsure`, whose known values `add_up` has counted, become null in groups without
     any; those in the currency become null in groups with a row whose price is unknown.
-
-    Raises
-    ------
-    OverflowError
-        A sum does not fit int64. A lazy frame raises it, or an error of its engine with the same
-        message, when it is computed.
+    A lazy frame raises the error of a sum that does not fit when it is computed.
     """
     if unsure or currency is not None:
         groups = engines.by_row(groups, partial(_unknown, unsure=unsure, currency=currency))
