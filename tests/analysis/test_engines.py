@@ -25,7 +25,7 @@ from parity import (
     spark_session,
     stepped,
 )
-from slow import slow
+from slow import FEW, slow
 
 import tonframes as tf
 from tonframes import analysis
@@ -144,14 +144,14 @@ KINDS = ["fee_breakdown", "fee_summary", "trace_costs", "flows"]
 
 
 def marks(engine, call):
-    """Return the marker of a pair; the ordinary run has all calls on pyarrow only.
+    """Return the marker of a pair; the ordinary run has the calls of `KINDS` on every engine.
 
-    Other frames in memory go into polars as those of pyarrow do.
+    Every other call is compared once: pandas with DuckDB, or with pyarrow.
     """
     if engine == "spark":
         return [pytest.mark.spark]
-    few = engine in ("pandas-pyarrow", "polars") and call not in KINDS
-    return [pytest.mark.slow] if few or (" of " in call and engine != "pyarrow") else []
+    once = "pyarrow" if " of " in call else "duckdb"
+    return [] if call in KINDS or engine == once else [pytest.mark.slow]
 
 
 #: Dask and Spark have all calls on a store of many files, below.
@@ -169,7 +169,7 @@ def test_every_engine_gives_its_own_kind_of_frame_and_the_same_numbers(engine, c
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("engine", ["pandas", "polars-lazy", *slow("duckdb", "pyarrow", "dask")])
+@pytest.mark.parametrize("engine", ["pandas", *slow("polars-lazy", "duckdb", "pyarrow", "dask")])
 def test_empty_frames_have_the_same_columns(engine, call, frames):
     found = collected(engine, CALLS[call](*frames(engine, "empty")))
     assert found.schema == expected(call).schema
@@ -224,8 +224,8 @@ def spread(call, store):
 def scanned_marks(engine, call):
     if engine == "spark":
         return [pytest.mark.spark]
-    few = engine == "duckdb" and call not in KINDS
-    return [pytest.mark.slow] if few or engine == "dask" or " of " in call else []
+    ordinary = call in KINDS and engine != "dask"
+    return [] if ordinary else [pytest.mark.slow]
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_every_helper_on_a_store_of_many_files(engine, call, places):
             engine,
             call,
             marks=[pytest.mark.spark] * (engine == "spark")
-            or [pytest.mark.slow] * (engine != "pyarrow" or " of " in call),
+            or [pytest.mark.slow] * (engine != "pyarrow" or call not in KINDS),
         )
         for engine in SCANNED
         for call in (CALLS if engine in ("pyarrow", "polars-lazy") else KINDS)
@@ -401,6 +401,7 @@ def test_columns_to_group_by_may_be_of_any_dtype(mine, sample):
 @given(
     st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=50), st.sampled_from([3000, 10**9])
 )
+@FEW
 def test_a_quotient_is_the_nearest_float(amounts, by):
     found = stepped(
         lambda rows: rows.with_columns(quotient=divided(nw.col("amount"), by)),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from pandas.testing import assert_series_equal
-from parity import MOST_ENGINES, collected, frame_of, synthetic
+from parity import TWO_ENGINES, collected, frame_of, synthetic
 
 import tonframes as tf
 from tonframes.analysis.engines import computed
@@ -102,7 +102,7 @@ OWN = {name: getattr(tf, name) for name in
 
 
 @pytest.mark.parametrize("name", OWN)
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 @pytest.mark.parametrize("period", ["day", "month"])
 def test_an_own_column_with_the_name_of_a_period_is_refused(chain, name, engine, period, tmp_path):
     transactions, messages = (pa.Table.from_pandas(frame) for frame in chain)
@@ -117,14 +117,14 @@ def test_an_own_column_with_the_name_of_a_period_is_refused(chain, name, engine,
         assert ("transactions", "messages")[place] in str(raised.value)
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_flows_refuse_an_own_column_with_the_name_of_a_period(chain, engine, tmp_path):
     messages = pa.Table.from_pandas(chain[1].assign(hour=1))
     with pytest.raises(ValueError, match="flows cannot group by 'hour': the frame of messages has"):
         tf.flows(frame_of(engine, messages, tmp_path), by="hour")
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 @pytest.mark.parametrize("name", ["phase", "code", "name", "meaning"])
 def test_an_own_column_with_the_name_of_a_reason_is_refused(chain, engine, name, tmp_path):
     transactions = frame_of(engine, pa.Table.from_pandas(chain[0].assign(**{name: 7})), tmp_path)
@@ -158,7 +158,7 @@ def test_the_operation_of_a_frame_is_used_by_all(chain):
         assert set(work(own, messages, by=["operation"])["operation"]) <= {"one"}
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_groups_of_periods_alone_are_in_the_order_of_time(chain, engine, tmp_path):
     # Each day has more transactions than the day before it.
     days = [86_400 * int(row**0.3) for row in range(5000)]
@@ -186,7 +186,7 @@ def test_groups_of_periods_alone_are_in_the_order_of_time(chain, engine, tmp_pat
     assert mixed["cost"].is_monotonic_decreasing
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_nothing_to_group_makes_no_row(chain, engine, tmp_path):
     frames = [frame_of(engine, pa.Table.from_pandas(table)[:0], tmp_path) for table in chain]
     for name in ("fee_summary", "gas_summary", "failure_summary", "activity"):
