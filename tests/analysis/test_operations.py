@@ -183,14 +183,14 @@ def test_operations_of_recorded_transactions(recorded):
 
 
 def test_an_answer_whose_service_names_no_opcode_has_operations_all_the_same():
-    sample = tf.read_blocks(tf.sample())
-    answer = json.loads(sample.to_json())
+    [seqnos] = tf.read_blocks(tf.sample()).seqnos
+    answer = json.loads(tf.read_blocks(tf.sample(), seqnos[:20]).to_json())
     empty = 0
     for row in answer["transactions"]:
         for message in [row["in_msg"] or {}, *row["out_msgs"]]:
             if "decoded_opcode" in message:
                 message["decoded_opcode"], empty = "", empty + 1
-    assert empty > 1000
+    assert empty > 100
     blocks = tf.parse_blocks(answer)
     assert (blocks.messages.decoded_opcode == "").sum() == empty
     unnamed = blocks.messages.drop(columns="decoded_opcode")

@@ -99,9 +99,7 @@ def activity(
       it is unknown in all transactions.
     - total_fees: nanoton, what validators collected in these transactions.
 
-    With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
-    `value_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-51 of the sum for each price that is used.
+    With `prices`, each amount in nanoton is followed by the amount in the currency (`fee_summary`).
 
     A message from account to account has two rows: one of the transaction that sent it, and one of
     the transaction that received it. `internal` and `value` count it once, where it is received.
@@ -110,8 +108,7 @@ def activity(
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Examples
     --------
@@ -137,6 +134,7 @@ def activity(
         lambda frame: with_true_gas(frame).with_columns(gas_used=used, gas_known=one_if(known)),
     )
     unknown = [nw.lit(None, nw.Int64).alias(name) for name in _TRAFFIC]
+    unsure = ["value"] * alone
     if alone:
         value = nw.lit(None, nw.Int64)
         rows = engines.by_row(rows, lambda frame: frame.with_columns(*unknown, value=value))
@@ -156,9 +154,9 @@ def activity(
     groups = sums.add_up(
         rows,
         summary.keys,
-        sums=["gas_used", "gas_known", *_TRAFFIC, *([] if alone else ["value"]), *doubted],
-        amounts=["total_fees", *(["value"] if alone else [])],
-        unsure=["value"] if alone else [],
+        sums=["gas_used", "gas_known", *_TRAFFIC, *doubted],
+        amounts=["value", "total_fees"],
+        unsure=unsure,
         accounts=True,
         currency=summary.money,
     )
@@ -170,7 +168,7 @@ def activity(
     )
     if doubted:
         groups = tell_unmatched("activity", groups)
-    return cast("AnyFrame", summary.give(summary.whole(groups, unsure=["value"] if alone else [])))
+    return cast("AnyFrame", summary.give(summary.whole(groups, unsure=unsure)))
 
 
 def _counted(messages: Frame) -> Frame:
@@ -229,9 +227,7 @@ def flows(
     - bounced_value: nanoton, the value that comes back with them. What A has paid to B is `value`
       from A to B minus `bounced_value` from B to A.
 
-    With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
-    `value_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-51 of the sum for each price that is used.
+    With `prices`, each amount in nanoton is followed by the amount in the currency (`fee_summary`).
 
     Each message counts once, whether the frame has the row of its sender, of its receiver, or both.
     External messages are left out: they carry no value, and only one end of them is an account.
@@ -239,8 +235,7 @@ def flows(
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Examples
     --------

@@ -249,15 +249,12 @@ def failure_summary(
     - stuck: nanoton, the sum of `stuck` of `failures`, where it is known.
     - stuck_unknown: number of failures whose `stuck` is unknown.
 
-    With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
-    `cost_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-51 of the sum for each price that is used.
+    With `prices`, each amount in nanoton is followed by the amount in the currency (`fee_summary`).
 
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Examples
     --------
@@ -303,12 +300,16 @@ def failure_summary(
         rows_as="failures",
         currency=money,
     )
-    added = ["failures", "stuck_unknown", *_AMOUNTS]
     among = others or [sums.ALL]
     groups = sums.add_up(
         engines.by_row(counts, _named) if naming else counts,
         [*among, *(key for key in OWN if key in keys)],
-        sums=[*added, *([] if money is None else [sums.UNPRICED, *money.columns])],
+        sums=[
+            "failures",
+            "stuck_unknown",
+            *([] if money is None else [sums.UNPRICED, *money.columns]),
+        ],
+        amounts=_AMOUNTS,
         rows_as="counts",
         accounts=True,
     )

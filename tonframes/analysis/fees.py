@@ -283,8 +283,8 @@ def fee_summary(
     groups = sums.add_up(
         engines.by_row(rows, taken_apart),
         summary.keys,
-        sums=["fwd_fees", *doubted],
-        amounts=_OF_ROWS,
+        sums=doubted,
+        amounts=(*_OF_ROWS, "fwd_fees"),
         unsure=_UNSURE,
         combine=_COMBINED,
         currency=summary.money,

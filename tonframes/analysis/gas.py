@@ -110,16 +110,14 @@ def gas_summary(
 
     Transactions whose compute phase is missing add nothing to gas_used, gas_fees and vm_steps.
     These are null if they are unknown in all transactions. With `prices`, `gas_fees` is followed by
-    the same in the currency, as a float: `gas_fees_usd`. It is null if a price of the group is
-    unknown. The error of floats is at most 2^-51 of the sum for each price that is used.
+    the same in the currency, as a float: `gas_fees_usd` (`fee_summary`).
 
     Ratios and means are null if the divisor is 0.
 
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Notes
     -----
@@ -163,7 +161,12 @@ def gas_summary(
     added = ["transactions", *_COUNTS, *sums.counts_of(_AMOUNTS), *_AMOUNTS]
     priced = [] if money is None else [sums.UNPRICED, *money.columns]
     groups = sums.grouped(
-        counts, keys, [*added, *priced], least=list(_QUANTILES), largest=["gas_max", "bounded"]
+        counts,
+        keys,
+        [*added, *priced],
+        amounts=_AMOUNTS,
+        least=list(_QUANTILES),
+        largest=["gas_max", "bounded"],
     )
     groups = engines.by_row(
         summary.whole(groups, also=["gas_used", "vm_steps"], unsure=_AMOUNTS), _with_ratios

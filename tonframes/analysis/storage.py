@@ -124,8 +124,7 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Notes
     -----

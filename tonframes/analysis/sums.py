@@ -74,10 +74,10 @@ def add_up(
     """Count the rows of each group, and add up columns: one row per group, for `whole`.
 
     Null adds nothing to a sum. Without keys all rows are one group, whose key is `ALL`. `amounts`
-    are columns whose sums may not fit int64, in contrast to `sums`, which are counts, or amounts
-    that were added up before; `combine` names amounts that are computed from the sums, with what to
-    add and what to subtract. `unsure` are the amounts that may be null in all rows of a group:
-    their known values are counted. With `accounts`, different accounts are counted.
+    are columns whose sums may not fit int64, in contrast to `sums`; `combine` names amounts that
+    are computed from the sums, with what to add and what to subtract. `unsure` are the amounts that
+    may be null in all rows of a group: their known values are counted. With `accounts`, different
+    accounts are counted.
 
     With a currency, the rows have the column `PRICE`. Rows with the same price are added up as
     integers, and only these sums are converted: the error of floats grows with the number of
@@ -90,6 +90,7 @@ def add_up(
     first = list(dict.fromkeys([*keys, "account"])) if accounts else keys
     by_price = first if currency is None else [*first, PRICE]
     added = [rows_as, *sums, *amounts, *counts_of(unsure)]
+    large = [*amounts, *(combine or ())]
 
     def prepared(frame: Frame) -> Frame:
         return frame.select(
@@ -100,17 +101,17 @@ def add_up(
             *(one_if(~nw.col(name).is_null()).alias(f"{name}_known") for name in unsure),
         )
 
-    groups = grouped(engines.by_row(rows, prepared), by_price, added, amounts=amounts)
+    groups = grouped(engines.by_row(rows, prepared), by_price, added, amounts=large)
     if combine:
         groups = engines.by_row(groups, partial(_combined, combine=combine))
         added = [*added, *combine]
     if currency is not None:
         step = partial(_converted, currency=currency, rows_as=rows_as)
         added = [*added, UNPRICED, *currency.columns]
-        groups = grouped(engines.by_row(groups, step), first, added)
+        groups = grouped(engines.by_row(groups, step), first, added, amounts=large)
     if accounts:
         groups = engines.by_row(groups, lambda frame: frame.with_columns(accounts=nw.lit(1)))
-        groups = grouped(groups, keys, [*added, "accounts"])
+        groups = grouped(groups, keys, [*added, "accounts"], amounts=large)
     return groups
 
 
@@ -152,10 +153,7 @@ def grouped(
     least: Sequence[str] = (),
     largest: Sequence[str] = (),
 ) -> Frame:
-    """Group rows by keys, of which null is a value: columns keep their names.
-
-    Sums of integers are int64, but for `amounts` and for what has 128 bits already.
-    """
+    """Group rows by keys, of which null is one. Sums of integers are int64, but for `amounts`."""
 
     def step(frame: Frame) -> Frame:
         return frame.group_by(keys, drop_null_keys=False).agg(
@@ -171,8 +169,7 @@ def grouped(
         groups = engines.by_group(engines.by_partition(rows.to_native(), through), keys, step)
     else:
         groups = step(rows)
-    narrow = [dtypes[name].is_integer() and dtypes[name] != nw.Int128 for name in sums]
-    counts = [n for n, fits in zip(sums, narrow, strict=True) if fits and n not in amounts]
+    counts = [name for name in sums if dtypes[name].is_integer() and name not in amounts]
     return engines.integers(groups, *counts)
 
 

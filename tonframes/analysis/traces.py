@@ -101,8 +101,7 @@ def trace_costs(
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Notes
     -----
