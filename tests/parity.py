@@ -33,6 +33,12 @@ ENGINES = (
 )
 #: For tests of one step: Dask takes longest, so that it is left to the slow run.
 MOST_ENGINES = [*ENGINES[:-1], *slow("dask")]
+#: For tests of one helper: one engine that polars computes, and one that is not polars.
+TWO_ENGINES = [
+    "pyarrow",
+    "duckdb",
+    *slow("pandas", "pandas-pyarrow", "polars", "polars-lazy", "dask"),
+]
 #: The engines of `scan`, and their names here.
 PARITY = {
     "pyarrow": "pyarrow",

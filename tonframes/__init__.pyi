@@ -7,13 +7,12 @@ from .addresses import to_friendly, to_raw
 from .analysis.activity import activity, flows
 from .analysis.audit import check_balances, check_fees
 from .analysis.failures import failure_summary, failures
-from .analysis.fees import fee_breakdown, fee_summary, undo_gas_exchange
+from .analysis.fees import fee_breakdown, fee_summary
 from .analysis.gas import gas_outliers, gas_summary
 from .analysis.jettons import jetton_amounts
 from .analysis.money import with_price
 from .analysis.names import with_names
 from .analysis.operations import with_operation
-from .analysis.prices import price_of
 from .analysis.storage import storage_rates
 from .analysis.traces import trace_costs
 from .analysis.units import to_ton
@@ -123,7 +122,6 @@ __all__ = [
     "plot_flows",
     "plot_gas",
     "plot_trace",
-    "price_of",
     "read_accounts",
     "read_blocks",
     "read_csv",
@@ -138,7 +136,6 @@ __all__ = [
     "to_raw",
     "to_ton",
     "trace_costs",
-    "undo_gas_exchange",
     "upgrade_store",
     "verify_store",
     "with_names",

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tonframes.analysis.declaration import BY
-from tonframes.analysis.results import RESULTS
+from tonframes.analysis.results import BY, RESULTS
 from tonframes.errors import did_you_mean, shorten
 from tonframes.wire.record import api_path
 from tonframes.wire.schema import TABLES

@@ -9,8 +9,8 @@ from chains import Answers
 
 @pytest.fixture(scope="session")
 def made():
-    """Return the answers of a synthetic chain of 1,600 transactions."""
-    return Answers(synthetic_blocks(40, seed=3, transactions_per_block=40))
+    """Return the answers of a synthetic chain of 1,120 transactions."""
+    return Answers(synthetic_blocks(28, seed=3, transactions_per_block=40))
 
 
 @pytest.fixture(params=["made", "recorded"])

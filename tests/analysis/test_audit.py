@@ -24,7 +24,7 @@ START_OF_ERA = (1_690_000_000, 1_740_000_000, 1_780_000_000)
 
 INCOMPLETE = "messages or their fees are missing, or messages are repeated"
 
-_LAZY = ["polars-lazy", "duckdb", "dask", pytest.param("spark", marks=pytest.mark.spark)]
+_LAZY = ["polars-lazy", "duckdb", *slow("dask"), pytest.param("spark", marks=pytest.mark.spark)]
 
 
 def tables_of(chain):
@@ -34,7 +34,7 @@ def tables_of(chain):
 
 @pytest.fixture(scope="module")
 def chain():
-    return [table.to_pandas() for table in synthetic(60, seed=5)]
+    return [table.to_pandas() for table in synthetic(30, seed=5)]
 
 
 def verdicts(frame):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from chains import sample_tables
-from parity import MOST_ENGINES, assert_same, collected, frame_of
+from parity import TWO_ENGINES, assert_same, collected, frame_of
 from slow import slow
 
 import tonframes as tf
@@ -64,7 +64,7 @@ def test_repeated_messages_are_told(name, summed, blocks):
 
 
 @pytest.mark.parametrize("name", ["gas_summary", "failure_summary", "gas_outliers"])
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_repeated_messages_repeat_no_transaction(engine, name, tmp_path):
     transactions, messages = sample_tables()
     twice = pa.concat_tables([messages, messages])

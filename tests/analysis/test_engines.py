@@ -25,11 +25,12 @@ from parity import (
     spark_session,
     stepped,
 )
-from slow import slow
+from slow import FEW, slow
 
 import tonframes as tf
-from tonframes.analysis import engines
-from tonframes.analysis.expressions import divided
+from tonframes import analysis
+from tonframes.analysis import engines, price_of, undo_gas_exchange
+from tonframes.analysis.engines import divided
 
 
 def only(frame, *columns):
@@ -49,7 +50,7 @@ PRICES = prices_of(sample_tables()[0])
 
 #: What is called, by a name: transactions and messages in, a frame out.
 CALLS = {
-    "undo_gas_exchange": lambda t, _: tf.undo_gas_exchange(t),
+    "undo_gas_exchange": lambda t, _: undo_gas_exchange(t),
     "fee_breakdown": lambda t, _: tf.fee_breakdown(t),
     "fee_summary": tf.fee_summary,
     "fee_summary of codes": lambda t, m: tf.fee_summary(t, m, by="compute_exit_code"),
@@ -73,7 +74,7 @@ CALLS = {
     "gas_outliers of operations": lambda t, m: tf.gas_outliers(
         t, m, by=["account_state_code_hash_before", "operation"], factor=1, min_calls=2
     ),
-    "price_of": lambda t, _: tf.price_of(t),
+    "price_of": lambda t, _: price_of(t),
     "failures": lambda t, _: tf.failures(t),
     "failure_summary": lambda t, _: tf.failure_summary(t),
     "failure_summary of opcodes": lambda t, m: tf.failure_summary(
@@ -143,14 +144,14 @@ KINDS = ["fee_breakdown", "fee_summary", "trace_costs", "flows"]
 
 
 def marks(engine, call):
-    """Return the marker of a pair; the ordinary run has all calls on pyarrow only.
+    """Return the marker of a pair; the ordinary run has the calls of `KINDS` on every engine.
 
-    Other frames in memory go into polars as those of pyarrow do.
+    Every other call is compared once: pandas with DuckDB, or with pyarrow.
     """
     if engine == "spark":
         return [pytest.mark.spark]
-    few = engine in ("pandas-pyarrow", "polars") and call not in KINDS
-    return [pytest.mark.slow] if few or (" of " in call and engine != "pyarrow") else []
+    once = "pyarrow" if " of " in call else "duckdb"
+    return [] if call in KINDS or engine == once else [pytest.mark.slow]
 
 
 #: Dask and Spark have all calls on a store of many files, below.
@@ -168,7 +169,7 @@ def test_every_engine_gives_its_own_kind_of_frame_and_the_same_numbers(engine, c
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("engine", ["pandas", "polars-lazy", *slow("duckdb", "pyarrow", "dask")])
+@pytest.mark.parametrize("engine", ["pandas", *slow("polars-lazy", "duckdb", "pyarrow", "dask")])
 def test_empty_frames_have_the_same_columns(engine, call, frames):
     found = collected(engine, CALLS[call](*frames(engine, "empty")))
     assert found.schema == expected(call).schema
@@ -223,8 +224,8 @@ def spread(call, store):
 def scanned_marks(engine, call):
     if engine == "spark":
         return [pytest.mark.spark]
-    few = engine == "duckdb" and call not in KINDS
-    return [pytest.mark.slow] if few or engine == "dask" or " of " in call else []
+    ordinary = call in KINDS and engine != "dask"
+    return [] if ordinary else [pytest.mark.slow]
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_every_helper_on_a_store_of_many_files(engine, call, places):
             engine,
             call,
             marks=[pytest.mark.spark] * (engine == "spark")
-            or [pytest.mark.slow] * (engine != "pyarrow" or " of " in call),
+            or [pytest.mark.slow] * (engine != "pyarrow" or call not in KINDS),
         )
         for engine in SCANNED
         for call in (CALLS if engine in ("pyarrow", "polars-lazy") else KINDS)
@@ -275,8 +276,9 @@ def test_every_helper_is_called():
     takes_frames = {re.split(" of | without ", name)[0] for name in CALLS}
     helpers = {
         name
-        for name in tf.__all__
-        if isfunction(helper := getattr(tf, name))
+        for module in (tf, analysis)
+        for name in module.__all__
+        if isfunction(helper := getattr(module, name))
         and {"transactions", "messages"} & helper.__annotations__.keys()
     }
     # Bodies are read by Python and pictures drawn: they have tests of their own.
@@ -290,7 +292,7 @@ def test_every_helper_is_called():
 def test_only_the_modules_of_engines_know_them():
     modules = {path.stem: path.read_text() for path in Path(engines.__file__).parent.glob("*.py")}
     knowing = {name for name, source in modules.items() if "implementation" in source}
-    assert knowing == {"engines", "intake", "sums", "periods", "trees"}
+    assert knowing == {"engines", "intake", "sums", "periods", "traces"}
 
 
 def rewritten(rows):
@@ -349,7 +351,7 @@ INDEXES = {
 
 
 @pytest.mark.parametrize("index", INDEXES)
-@pytest.mark.parametrize("helper", [tf.fee_breakdown, tf.check_fees, tf.price_of, tf.failures])
+@pytest.mark.parametrize("helper", [tf.fee_breakdown, tf.check_fees, price_of, tf.failures])
 def test_rows_of_a_pandas_frame_keep_their_index(helper, index, sample):
     transactions = sample[0].set_axis(INDEXES[index](len(sample[0])))
     found = helper(transactions)
@@ -399,6 +401,7 @@ def test_columns_to_group_by_may_be_of_any_dtype(mine, sample):
 @given(
     st.lists(st.integers(-(2**53), 2**53), min_size=1, max_size=50), st.sampled_from([3000, 10**9])
 )
+@FEW
 def test_a_quotient_is_the_nearest_float(amounts, by):
     found = stepped(
         lambda rows: rows.with_columns(quotient=divided(nw.col("amount"), by)),

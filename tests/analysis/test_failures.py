@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from chains import sample_tables
 from pandas.testing import assert_frame_equal, assert_series_equal
-from parity import MOST_ENGINES, assert_same, collected, frame_of
+from parity import TWO_ENGINES, assert_same, collected, frame_of
 
 import tonframes as tf
 from tonframes.analysis.failures import FAILURES, failure_summary, failures
@@ -249,7 +249,8 @@ def test_without_a_credit_phase_what_is_stuck_is_unknown():
 
 @pytest.mark.filterwarnings("error")
 def test_answers_in_the_form_of_2024_have_the_same_failures():
-    today = tf.read_blocks(tf.sample())
+    [seqnos] = tf.read_blocks(tf.sample()).seqnos
+    today = tf.read_blocks(tf.sample(), seqnos[:20])
     answer = json.loads(today.to_json())
     for row in answer["transactions"]:
         phase = row["description"]["compute_ph"]
@@ -259,7 +260,7 @@ def test_answers_in_the_form_of_2024_have_the_same_failures():
             phase["skip_reason"] = phase.pop("reason")
     found = failures(tf.parse_blocks(answer))
     assert_frame_equal(found, failures(today))
-    assert {"deposit", "dust", "skipped"} <= set(found.phase)
+    assert {"deposit", "dust", "skipped", "compute", "action", "ignored"} <= set(found.phase)
 
 
 def test_reasons_are_looked_up_and_new_ones_kept():
@@ -319,7 +320,7 @@ def code_of(row):
     return None, None
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_engines_agree_on_rows_with_missing_values(engine, tmp_path):
     rows = [dict(zip(CASES, case, strict=True)) for case in itertools.product(*CASES.values())]
     columns = ["hash", "phase", "code", "name", "bounce"]
@@ -346,7 +347,7 @@ WALLET_V5 = "IINLe3KxEhR+Gy+0V7hOdNGjDwT3N9T2KmaOlVLSty8="
 WALLET_V4 = "/rX/aCDi/w2Ug+fg1iyBfYRniftK5YDIeIZtlZ2r1cA="
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_the_code_of_the_contract_decides_between_names(engine, tmp_path):
     hashes = [WALLET_V5, WALLET_V4, None]
     row = {"aborted": True, "compute_success": False, "compute_exit_code": 137}

@@ -8,14 +8,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pandas.testing import assert_frame_equal, assert_series_equal
-from parity import MOST_ENGINES, lake, rows_of, synthetic
+from parity import TWO_ENGINES, lake, rows_of, synthetic
 
-from tonframes.analysis.fees import (
-    COMPONENTS,
-    fee_breakdown,
-    fee_summary,
-    undo_gas_exchange,
-)
+from tonframes.analysis import undo_gas_exchange
+from tonframes.analysis.fees import COMPONENTS, fee_breakdown, fee_summary
 from tonframes.wire.schema import TRANSACTIONS
 
 
@@ -303,7 +299,7 @@ def test_missing_phases_are_counted_as_unknown():
     assert groups.total_fees.item() == 96
 
 
-@pytest.mark.parametrize("engine", [*MOST_ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("engine", [*TWO_ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
 def test_parts_that_are_unknown_in_a_whole_group_are_null_on_every_engine(engine, tmp_path):
     none = NO_RUN | {"compute_skipped": None, "storage_fees_collected": None}
     rows = frame_of({}, none | {"hash": "i"}, none | {"hash": "j"})

@@ -10,11 +10,10 @@ from calls import CODE, calls
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
-from parity import MOST_ENGINES, assert_same, collected, frame_of
+from parity import TWO_ENGINES, assert_same, collected, frame_of
 
 import tonframes as tf
-from tonframes.analysis.gas import gas_outliers, gas_summary
-from tonframes.analysis.prices import price_of
+from tonframes.analysis.gas import gas_outliers, gas_summary, price_of
 from tonframes.network.prices import BASECHAIN, GAS_LIMIT, MASTERCHAIN, PRICES, gas_fee
 
 OLD, MIDDLE, NEW = BASECHAIN
@@ -86,7 +85,7 @@ def test_skipped_and_missing_phases_are_not_calls():
     assert (old["calls"], old["skipped"], old["gas_used"]) == (1, 0, 100)
 
 
-@pytest.mark.parametrize("engine", [*MOST_ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
+@pytest.mark.parametrize("engine", [*TWO_ENGINES, pytest.param("spark", marks=pytest.mark.spark)])
 def test_gas_of_missing_phases_is_unknown_on_every_engine(engine, tmp_path):
     table = calls(
         [100, None, None, None, 100],

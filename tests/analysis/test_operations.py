@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from chains import sample_tables
 from pandas.testing import assert_frame_equal
-from parity import MOST_ENGINES, collected, frame_of
+from parity import TWO_ENGINES, collected, frame_of
 
 import tonframes as tf
 from tonframes.analysis.operations import with_operation
@@ -93,13 +93,13 @@ def operations(engine, frame, name):
     return [row["operation"] for row in sorted(rows, key=lambda row: int(row[name][1:]))]
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_the_first_rule_that_applies_decides(engine, tmp_path):
     frame = made(engine, messages(), tmp_path)
     assert operations(engine, with_operation(frame), "msg_hash") == OPERATIONS
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_a_transaction_does_what_its_in_message_asks(engine, tmp_path):
     started = ["ord"] * len(CASES)
     rows = made(engine, transactions([*started, "tick_tock", "ord"]), tmp_path)
@@ -111,14 +111,14 @@ def test_a_transaction_does_what_its_in_message_asks(engine, tmp_path):
     assert operations(engine, with_operation(rows, both), "hash") == expected
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_a_message_that_is_there_twice_adds_no_row(engine, tmp_path):
     rows = made(engine, transactions(["ord"] * len(CASES)), tmp_path)
     twice = made(engine, pa.concat_tables([messages(), messages()]), tmp_path)
     assert operations(engine, with_operation(rows, twice), "hash") == OPERATIONS
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_without_names_of_the_service_ours_are_used(engine, tmp_path):
     frame = made(engine, messages().drop_columns("decoded_opcode"), tmp_path)
     found = operations(engine, with_operation(frame), "msg_hash")
@@ -183,14 +183,14 @@ def test_operations_of_recorded_transactions(recorded):
 
 
 def test_an_answer_whose_service_names_no_opcode_has_operations_all_the_same():
-    sample = tf.read_blocks(tf.sample())
-    answer = json.loads(sample.to_json())
+    [seqnos] = tf.read_blocks(tf.sample()).seqnos
+    answer = json.loads(tf.read_blocks(tf.sample(), seqnos[:20]).to_json())
     empty = 0
     for row in answer["transactions"]:
         for message in [row["in_msg"] or {}, *row["out_msgs"]]:
             if "decoded_opcode" in message:
                 message["decoded_opcode"], empty = "", empty + 1
-    assert empty > 1000
+    assert empty > 100
     blocks = tf.parse_blocks(answer)
     assert (blocks.messages.decoded_opcode == "").sum() == empty
     unnamed = blocks.messages.drop(columns="decoded_opcode")

@@ -11,8 +11,8 @@ from chain import synthetic_blocks
 from pandas.testing import assert_series_equal
 
 import tonframes as tf
-from tonframes.analysis.declaration import BY
-from tonframes.analysis.results import RESULTS
+from tonframes import analysis
+from tonframes.analysis.results import BY, RESULTS
 
 #: What each helper is called with, beside blocks, and the columns that it then groups by.
 CALLS = {
@@ -32,6 +32,10 @@ CALLS = {
 }
 
 
+def public(name):
+    return getattr(analysis if name in analysis.__all__ else tf, name)
+
+
 @pytest.fixture(scope="module")
 def blocks():
     return tf.parse_blocks(synthetic_blocks(1, seed=3, transactions_per_block=60)[0])
@@ -40,13 +44,13 @@ def blocks():
 def test_every_result_is_of_a_public_function():
     others = {"with_names", "with_operation", "with_price", "decode_bodies", "jetton_amounts"}
     assert {*CALLS, *others} == RESULTS.keys()
-    assert RESULTS.keys() <= set(tf.__all__)
+    assert RESULTS.keys() <= {*tf.__all__, *analysis.__all__}
 
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_blocks_goes_in_place_of_two_frames(name, blocks):
     options, _ = CALLS[name]
-    helper = getattr(tf, name)
+    helper = public(name)
     parameters = inspect.signature(helper).parameters
     frames = [blocks.messages if table == "messages" else blocks.transactions
               for table in ("transactions", "messages") if table in parameters]  # fmt: skip
@@ -60,7 +64,7 @@ def test_a_blocks_goes_in_place_of_two_frames(name, blocks):
 @pytest.mark.parametrize("name", CALLS)
 def test_columns_and_dtypes_are_as_declared_whatever_the_rows(name, blocks):
     options, keys = CALLS[name]
-    helper, declared = getattr(tf, name), RESULTS[name]
+    helper, declared = public(name), RESULTS[name]
     found = helper(blocks, **options)
     assert list(found) == declared.names(keys)
     dtypes = {column.name: column.dtype for column in declared.columns if column is not BY}
@@ -74,7 +78,7 @@ def test_columns_and_dtypes_are_as_declared_whatever_the_rows(name, blocks):
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_docstring_lists_the_columns_in_order(name):
-    returns = inspect.getdoc(getattr(tf, name)).split("Returns\n-------\n")[1]
+    returns = inspect.getdoc(public(name)).split("Returns\n-------\n")[1]
     returns = re.split(r"\n\n\w+\n-+\n", returns)[0]
     listed = []
     for line in re.findall(r"^- (.*?)[:.;]", returns, re.MULTILINE):
@@ -97,7 +101,7 @@ def test_the_near_table_or_result_is_suggested():
         tf.describe("fee_sumary")
 
 
-WIDE = [name for name in CALLS if "wide" in inspect.signature(getattr(tf, name)).parameters]
+WIDE = [name for name in CALLS if "wide" in inspect.signature(public(name)).parameters]
 
 
 #: The columns of results that are sums.
@@ -120,7 +124,7 @@ def rich():
 
 @pytest.mark.parametrize("name", WIDE)
 def test_sums_that_do_not_fit_are_refused_by_every_helper(name, rich):
-    helper, declared = getattr(tf, name), RESULTS[name]
+    helper, declared = public(name), RESULTS[name]
     transactions, messages = rich
     parameters = inspect.signature(helper).parameters
     frames = [transactions, messages] if "transactions" in parameters else [messages]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import re
+from collections import defaultdict
 from functools import partial
 
 import pyarrow as pa
@@ -82,6 +84,23 @@ def test_a_sum_is_exact_or_refused(amounts):
         with pytest.raises(OverflowError, match=f"group='a': {total} does not fit int64"):
             added_up(frame).collect()
     assert added_up(frame, wide=True).collect()["amount"].to_list() == [total]
+
+
+@pytest.mark.parametrize("engine", EVERY_ENGINE)
+def test_sums_are_those_of_python(engine, tmp_path):
+    drawn = random.Random(7)
+    limits = [10**3, 10**18, LARGEST]
+    rows = [
+        (drawn.choice("abc"), drawn.randint(-limit, limit))
+        for limit in limits
+        for _ in range(100 + limits.index(limit))
+    ]
+    expected = defaultdict(int)
+    for group, amount in [*rows, ("none", SMALLEST), ("none", SMALLEST)]:
+        expected[group] += amount
+    frame = table(*((group, [amount]) for group, amount in rows), ("none", [SMALLEST] * 2))
+    found = on_engine(engine, frame, tmp_path, wide=True).to_pylist()
+    assert {row["group"]: int(row["amount"]) for row in found} == expected
 
 
 def test_without_keys_all_rows_are_one_group():

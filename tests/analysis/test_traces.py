@@ -12,7 +12,7 @@ from chains import frames, sample_tables
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
-from parity import MOST_ENGINES, collected, frame_of
+from parity import TWO_ENGINES, collected, frame_of
 from slow import slow
 
 from tonframes.analysis.failures import failures
@@ -252,7 +252,7 @@ def test_the_depth_is_that_of_the_tree(numbers):
     assert row["attached"] == parents.count(0)
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_a_trace_may_be_of_any_depth(engine, tmp_path):
     parents = [None, *range(700), 3, 3]
     result = trace_costs(*engine_frames(engine, parents, tmp_path))
@@ -261,7 +261,7 @@ def test_a_trace_may_be_of_any_depth(engine, tmp_path):
     assert row["complete"]
 
 
-@pytest.mark.parametrize("engine", MOST_ENGINES)
+@pytest.mark.parametrize("engine", TWO_ENGINES)
 def test_messages_in_a_circle_have_a_depth(engine, tmp_path):
     # As no chain has them; but a frame may be of anything.
     result = trace_costs(*engine_frames(engine, [2, 0, 1], tmp_path))

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import tonframes as tf
+from tonframes.analysis import price_of
 from tonframes.analysis.fees import PARTS
 
 ENGINES = ("pandas", "polars", "duckdb")
@@ -33,7 +34,7 @@ CALLS = {
     "check_balances": tf.check_balances,
     "gas_summary by code": lambda t, _: tf.gas_summary(t, by="account_state_code_hash_before"),
     "gas_outliers": lambda t, _: tf.gas_outliers(t),
-    "price_of": lambda t, _: tf.price_of(t),
+    "price_of": lambda t, _: price_of(t),
     "failures": lambda t, _: tf.failures(t),
     "failure_summary": lambda t, _: tf.failure_summary(t),
     "trace_costs": tf.trace_costs,

@@ -18,6 +18,7 @@ from pandas.testing import assert_frame_equal, assert_series_equal
 from parity import collected, frame_of, lake, rows_of
 
 import tonframes as tf
+from tonframes.analysis import undo_gas_exchange
 from tonframes.analysis.fees import PARTS
 from tonframes.bodies import (
     MAX_BYTES,
@@ -613,7 +614,7 @@ def test_fees_are_rounded_up():
 
 def explained(blocks):
     """Count external messages, and those whose fee follows from the body at known prices."""
-    transactions = tf.undo_gas_exchange(blocks.transactions).set_index("hash")
+    transactions = undo_gas_exchange(blocks.transactions).set_index("hash")
     messages = blocks.messages
     external = (messages.direction == "in") & messages.source.isna() & messages.value.isna()
     external = messages[external & messages.body.notna()]

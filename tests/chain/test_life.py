@@ -7,6 +7,7 @@ import pytest
 import tonframes as tf
 from chain import exchange
 from chain.life import CLOSING, RUSH, UPGRADE, Life
+from tonframes.analysis import price_of
 from tonframes.bodies import import_fees
 from tonframes.network.prices import BASECHAIN
 
@@ -64,7 +65,7 @@ def test_histories_are_complete_from_the_first_transaction_on(transactions):
 def test_the_network_lowers_its_prices(transactions):
     before, after = BASECHAIN[-2:]
     ran = transactions.dropna(subset="compute_gas_fees")
-    paid = tf.price_of(ran).price
+    paid = price_of(ran).price
     late = ran.now >= after.valid_from
     assert set(paid[late]) == {after.name}
     assert set(paid[~late]) == {before.name}

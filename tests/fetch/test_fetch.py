@@ -18,6 +18,7 @@ from peaks import peak_of
 
 import tonframes as tf
 from tonframes.addresses import to_friendly
+from tonframes.analysis import undo_gas_exchange
 from tonframes.fetch import block as block_pages
 from tonframes.fetch import default_store
 from tonframes.fetch.accounts import ATTEMPTS
@@ -75,7 +76,7 @@ def test_fetching_gives_the_same_with_and_without_a_store(service, client, tmp_p
     held = tf.read_blocks(tf.sample(), SEQNOS)
     for name, table in shown(held, service[1]).items():
         assert fetched.arrow(name).equals(table), name
-    assert_frame_equal(tf.undo_gas_exchange(fetched), tf.undo_gas_exchange(held))
+    assert_frame_equal(undo_gas_exchange(fetched), undo_gas_exchange(held))
     assert_frame_equal(fetched.messages, held.messages)
     if service[1] == "service":
         assert_frame_equal(fetched.blocks, held.blocks)

@@ -27,6 +27,7 @@ from pandas.testing import assert_frame_equal
 
 import tonframes as tf
 from tonframes.addresses import to_friendly
+from tonframes.analysis import undo_gas_exchange
 from tonframes.errors import StoreError
 from tonframes.parse import parse_accounts, parse_blocks
 from tonframes.service import serve, serve_forever
@@ -682,7 +683,7 @@ def without_added(served, recorded):
 
 def test_gas_and_fees_of_special_accounts_are_exchanged_and_come_back(specified, deployed, path):
     seqno = 240
-    held = tf.undo_gas_exchange(read_blocks(path, [seqno]).transactions)
+    held = undo_gas_exchange(read_blocks(path, [seqno]).transactions)
     special = held[(held.block_workchain == -1) & (held.compute_gas_fees == 0)].set_index("hash")
     special = special[special.compute_gas_used > 0]
     assert len(special) > 1
@@ -699,7 +700,7 @@ def test_gas_and_fees_of_special_accounts_are_exchanged_and_come_back(specified,
     fetched = parse_blocks(document).transactions
     columns = ["hash", "compute_gas_used", "compute_gas_fees"]
     assert_frame_equal(
-        tf.undo_gas_exchange(fetched)[columns].sort_values("hash", ignore_index=True),
+        undo_gas_exchange(fetched)[columns].sort_values("hash", ignore_index=True),
         held[columns].sort_values("hash", ignore_index=True),
     )
     # Where the store has the values of the chain, the specification's dialect answers with them.

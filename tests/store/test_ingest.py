@@ -18,6 +18,7 @@ from pandas.testing import assert_frame_equal
 from peaks import Repeated, peak_of
 
 import tonframes as tf
+from tonframes.analysis import undo_gas_exchange
 from tonframes.cli import main
 from tonframes.errors import TonframesWarning
 from tonframes.store import Store
@@ -114,16 +115,16 @@ def test_ingested_rows_are_never_taken_for_fetched(tmp_path, sample):
         fetched = tf.fetch_blocks(half, client=client, store=tmp_path)
     theirs = tf.read_blocks(tf.sample(), half)
     same(fetched, theirs, ("messages", "blocks"))
-    assert_frame_equal(tf.undo_gas_exchange(fetched), tf.undo_gas_exchange(theirs))
+    assert_frame_equal(undo_gas_exchange(fetched), undo_gas_exchange(theirs))
     transactions = ds.dataset(tmp_path / "transactions").to_table(["hash"])["hash"].to_pylist()
     assert len(transactions) == len(set(transactions)) == len(fetched.transactions)
     both = tf.read_blocks(tmp_path, unproven=True)
     assert both.unproven == (range(FIRST + 2, FIRST + 4),)
     same(tf.read_blocks(tmp_path, half, unproven=True), fetched)
     kept = {record["hash"] for record in part["transactions"]} | set(fetched.transactions["hash"])
-    expected = tf.undo_gas_exchange(sample)
+    expected = undo_gas_exchange(sample)
     expected = expected[expected["hash"].isin(kept)].reset_index(drop=True)
-    assert_frame_equal(tf.undo_gas_exchange(both), expected)
+    assert_frame_equal(undo_gas_exchange(both), expected)
     assert both.messages["tx_hash"].isin(kept).all()
     assert list(tf.read_blocks(tmp_path, columns=["lt"], unproven=True).transactions) == ["lt"]
 

@@ -2,30 +2,22 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
-from tonframes.analysis.currency import names_of, read_prices, with_price_at
-from tonframes.analysis.doubts import UNMATCHED, in_doubt, sending, tell_unmatched, unmatched
-from tonframes.analysis.expressions import one_if
-from tonframes.analysis.grouping import (
-    in_time_or_largest_first,
-    keys_of,
-    messages_with,
-    refuse_figures,
-    refuse_own,
-    refuse_unknown,
-    take_grouped,
-)
-from tonframes.analysis.periods import PERIODS, with_period
-from tonframes.analysis.phases import with_true_gas
+from tonframes.analysis.doubts import UNMATCHED, sending, tell_unmatched, unmatched
+from tonframes.analysis.engines import one_if
+from tonframes.analysis.gas import with_true_gas
+from tonframes.analysis.grouping import Options, Summary, messages_with
+from tonframes.analysis.intake import Given
+from tonframes.analysis.periods import PERIODS
 from tonframes.wire.schema import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Unpack
 
     import pandas as pd
 
@@ -48,8 +40,6 @@ ACTIVITY_MESSAGES = ("tx_hash", "direction", "source", "destination", "value")
 FLOWS = ("msg_hash", "source", "destination", "value", "bounced")
 
 _TRAFFIC = ("messages_in", "messages_out", "external", "internal")
-_FLOWS_AMOUNTS = ("value", "bounced_value")
-_VALUE = ["value"]
 # Columns of the transaction at one end of a message. A message that is in the frame twice has two
 # values of them, and the result would depend on the order of the rows.
 _OF_AN_END = ("tx_hash", "tx_lt", "tx_now", "block_time", "mc_block_seqno", "direction", "position")
@@ -58,23 +48,11 @@ _NO_KEYS = (*_OF_AN_END, "value", "bounced")
 
 @overload
 def activity(
-    transactions: Blocks,
-    messages: None = None,
-    *,
-    by: str | Sequence[str] = ...,
-    wide: bool = ...,
-    prices: pd.Series[Any] | None = ...,
-    currency: str = ...,
+    transactions: Blocks, messages: None = None, **options: Unpack[Options]
 ) -> pd.DataFrame: ...
 @overload
 def activity(
-    transactions: AnyFrame,
-    messages: AnyFrame | None = ...,
-    *,
-    by: str | Sequence[str] = ...,
-    wide: bool = ...,
-    prices: pd.Series[Any] | None = ...,
-    currency: str = ...,
+    transactions: AnyFrame, messages: AnyFrame | None = ..., **options: Unpack[Options]
 ) -> AnyFrame: ...
 def activity(
     transactions: AnyFrame,
@@ -121,9 +99,7 @@ def activity(
       it is unknown in all transactions.
     - total_fees: nanoton, what validators collected in these transactions.
 
-    With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
-    `value_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-52 of the sum for each price that is used.
+    With `prices`, each amount in nanoton is followed by the amount in the currency (`fee_summary`).
 
     A message from account to account has two rows: one of the transaction that sent it, and one of
     the transaction that received it. `internal` and `value` count it once, where it is received.
@@ -132,8 +108,7 @@ def activity(
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Examples
     --------
@@ -144,93 +119,56 @@ def activity(
        transactions  accounts  internal                value
     0          3000       460      1863  2000001511574677736
     """
-    messages = intake.paired("activity", transactions, messages)
-    counts, amounts = ["gas_used", "gas_known"], ["total_fees"]
-    moved = ["value"] if messages is not None else []
-    money = read_prices("activity", prices, currency, [*moved, *amounts])
-    sends = sending("activity", transactions)
-    doubted = messages is not None and in_doubt(transactions)
-    rows, keys = take_grouped(
-        "activity",
-        transactions,
-        messages,
-        (
-            *ACTIVITY,
-            *["now"] * bool(money),
-            *(sends if doubted else ()),
-        ),
-        by,
-        figures=(*names_of(results.ACTIVITY, (), money), "exchanged", "gas_known"),
+    given, theirs = intake.entered("activity", transactions, messages)
+    summary = Summary(
+        results.ACTIVITY, given, theirs, by=by, wide=wide, prices=prices, currency=currency
     )
-    rows = with_price_at(
-        rows, money, "now", helper="activity", in_memory=intake.in_memory(transactions)
+    alone = theirs.passed is None
+    doubted = [*UNMATCHED] * (not alone and given.in_doubt)
+    needs = (*ACTIVITY, *(sending(given) if doubted else ()))
+    rows = summary.transactions(needs, steps=("exchanged", "gas_known"))
+    used, counted = nw.col("compute_gas_used"), nw.col("gas_known") > 0
+    known = ~used.is_null() | nw.col("compute_skipped").fill_null(value=False)
+    rows = engines.by_row(
+        rows,
+        lambda frame: with_true_gas(frame).with_columns(gas_used=used, gas_known=one_if(known)),
     )
-    rows = engines.by_row(rows, _with_gas_used)
-    if messages is not None:
-        ends = intake.take(messages, "activity", MESSAGES, ACTIVITY_MESSAGES)
-        intake.same_engine("activity", transactions=transactions, messages=messages)
-        rows = _with_traffic(rows, ends)
-        counts += [*_TRAFFIC, *sums.parts_of(rows, _VALUE)]
+    unknown = [nw.lit(None, nw.Int64).alias(name) for name in _TRAFFIC]
+    unsure = ["value"] * alone
+    if alone:
+        value = nw.lit(None, nw.Int64)
+        rows = engines.by_row(rows, lambda frame: frame.with_columns(*unknown, value=value))
+    else:
+        ends = theirs.take(ACTIVITY_MESSAGES)
+        intake.same_engine(given, theirs)
+        traffic = sums.add_up(
+            engines.by_row(ends, _counted),
+            ["tx_hash"],
+            sums=_TRAFFIC,
+            amounts=["value"],
+            rows_as="messages",
+        )
+        rows = rows.join(traffic, left_on="hash", right_on="tx_hash", how="left")
     if doubted:
-        rows = engines.by_row(rows, _compared)
-        counts += UNMATCHED
-    groups = sums.add_up(rows, keys, sums=counts, amounts=amounts, accounts=True, currency=money)
-    groups = engines.by_row(groups, _with_known_gas)
-    if messages is None:
-        groups = engines.by_row(groups, _unknown_traffic)
+        rows = engines.by_row(rows, lambda frame: unmatched(frame, "messages_out", "messages_in"))
+    groups = sums.add_up(
+        rows,
+        summary.keys,
+        sums=["gas_used", "gas_known", *_TRAFFIC, *doubted],
+        amounts=["value", "total_fees"],
+        unsure=unsure,
+        accounts=True,
+        currency=summary.money,
+    )
+    groups = engines.by_row(
+        groups,
+        lambda frame: frame.with_columns(
+            *(unknown if alone else []), gas_used=nw.when(counted).then(nw.col("gas_used"))
+        ),
+    )
     if doubted:
         groups = tell_unmatched("activity", groups)
-    groups = sums.whole(
-        groups, ["value", *amounts], helper="activity", keys=keys, wide=wide, currency=money
-    )
-    columns = names_of(results.ACTIVITY, keys, money)
-    if messages is None and money is not None:
-        groups = engines.by_row(groups, partial(_unknown_value, name=f"value{money.suffix}"))
-    return intake.give(engines.in_order(groups.select(columns), keys), transactions)
-
-
-def _with_gas_used(rows: Frame) -> Frame:
-    used = nw.col("compute_gas_used")
-    known = ~used.is_null() | nw.col("compute_skipped").fill_null(value=False)
-    return with_true_gas(rows).with_columns(gas_used=used.fill_null(0), gas_known=one_if(known))
-
-
-def _with_known_gas(groups: Frame) -> Frame:
-    return groups.with_columns(gas_used=nw.when(nw.col("gas_known") > 0).then(nw.col("gas_used")))
-
-
-def _with_traffic(rows: Frame, messages: Frame) -> Frame:
-    """Add the number and the value of the messages of each transaction."""
-    traffic = sums.add_up(
-        engines.by_row(messages, _counted),
-        ["tx_hash"],
-        sums=_TRAFFIC,
-        amounts=["value"],
-        rows_as="messages",
-    )
-    rows = rows.join(traffic, left_on="hash", right_on="tx_hash", how="left")
-    return engines.by_row(
-        rows,
-        lambda frame: frame.with_columns(
-            nw.col(*_TRAFFIC, *sums.parts_of(frame, _VALUE)).fill_null(0)
-        ),
-    )
-
-
-def _compared(rows: Frame) -> Frame:
-    return unmatched(rows, "messages_out", "messages_in")
-
-
-def _unknown_traffic(groups: Frame) -> Frame:
-    never = nw.when(nw.col("transactions") < 0).then(nw.lit(0)).cast(nw.Int64)
-    return groups.with_columns(
-        never.alias(name) for name in (*_TRAFFIC, *sums.parts_of(groups, _VALUE))
-    )
-
-
-def _unknown_value(groups: Frame, name: str) -> Frame:
-    never = nw.when(nw.col("transactions") < 0).then(nw.lit(0.0)).cast(nw.Float64)
-    return groups.with_columns(never.alias(name))
+    return cast("AnyFrame", summary.give(summary.whole(groups, unsure=unsure)))
 
 
 def _counted(messages: Frame) -> Frame:
@@ -239,7 +177,7 @@ def _counted(messages: Frame) -> Frame:
     messages = messages.with_columns(arrived=come & ~outside)
     return messages.select(
         "tx_hash",
-        value=nw.when(nw.col("arrived")).then(nw.col("value").fill_null(0)).otherwise(nw.lit(0)),
+        value=nw.when(nw.col("arrived")).then(nw.col("value")),
         messages_in=one_if(come),
         messages_out=one_if(~come),
         external=one_if(outside),
@@ -248,23 +186,9 @@ def _counted(messages: Frame) -> Frame:
 
 
 @overload
-def flows(
-    messages: Blocks,
-    *,
-    by: str | Sequence[str] = ...,
-    wide: bool = ...,
-    prices: pd.Series[Any] | None = ...,
-    currency: str = ...,
-) -> pd.DataFrame: ...
+def flows(messages: Blocks, **options: Unpack[Options]) -> pd.DataFrame: ...
 @overload
-def flows(
-    messages: AnyFrame,
-    *,
-    by: str | Sequence[str] = ...,
-    wide: bool = ...,
-    prices: pd.Series[Any] | None = ...,
-    currency: str = ...,
-) -> AnyFrame: ...
+def flows(messages: AnyFrame, **options: Unpack[Options]) -> AnyFrame: ...
 def flows(
     messages: AnyFrame,
     *,
@@ -303,9 +227,7 @@ def flows(
     - bounced_value: nanoton, the value that comes back with them. What A has paid to B is `value`
       from A to B minus `bounced_value` from B to A.
 
-    With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
-    `value_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-52 of the sum for each price that is used.
+    With `prices`, each amount in nanoton is followed by the amount in the currency (`fee_summary`).
 
     Each message counts once, whether the frame has the row of its sender, of its receiver, or both.
     External messages are left out: they carry no value, and only one end of them is an account.
@@ -313,8 +235,7 @@ def flows(
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Examples
     --------
@@ -323,46 +244,39 @@ def flows(
     >>> pairs[["messages", "value", "bounced"]].iloc[:2].values.tolist()
     [[2, 2000000000000000002, 0], [4, 87394639926, 0]]
     """
-    keys = keys_of("flows", by)
+    given = Given(messages, "flows", MESSAGES)
+    summary = Summary(results.FLOWS, given, by=by, wide=wide, prices=prices, currency=currency)
+    keys = summary.keys
     if wrong := next((key for key in keys if key in _NO_KEYS), None):
         raise ValueError(
             f"flows cannot group by {wrong!r}: it differs between the two ends of a message, or "
             f"is added up. Group by other columns of the message; {', '.join(PERIODS)} are "
             "computed from created_at"
         )
-    money = read_prices("flows", prices, currency, _FLOWS_AMOUNTS)
-    refuse_figures("flows", keys, [*names_of(results.FLOWS, (), money), "transactions"])
+    summary.refuse_figures(keys, ["transactions"])
     periods = [key for key in keys if key in PERIODS]
-    refuse_own("flows", periods, messages, MESSAGES)
+    summary.refuse_own(periods)
     own = [key for key in keys if key not in periods]
-    found = intake.columns_of(messages, "flows", MESSAGES)
-    rows = messages_with(messages, "flows", own, [*FLOWS, *["created_at"] * bool(periods or money)])
-    refuse_unknown("flows", own, found, found)
+    timed = bool(periods) or summary.money is not None
+    rows = messages_with(given, own, [*FLOWS, *["created_at"] * timed])
+    summary.refuse_unknown(own, given.columns, given.columns)
     rows = rows.filter(~nw.col("source").is_null() & ~nw.col("destination").is_null())
-    rows = engines.once(rows, "msg_hash")
-    rows = with_price_at(
-        rows, money, "created_at", helper="flows", in_memory=intake.in_memory(messages)
+    rows = summary.timed(engines.once(rows, "msg_hash"), periods, "created_at")
+    back = nw.col("bounced").fill_null(value=False)
+    rows = engines.by_row(
+        rows,
+        lambda frame: frame.with_columns(
+            messages=one_if(~back),
+            value=nw.when(~back).then(nw.col("value")),
+            bounced=one_if(back),
+            bounced_value=nw.when(back).then(nw.col("value")),
+        ),
     )
-    for period in periods:
-        rows = with_period(rows, period, "created_at")
-    rows = engines.by_row(rows, _split_bounced)
     groups = sums.add_up(
-        rows, keys, sums=["messages", "bounced"], amounts=_FLOWS_AMOUNTS, currency=money
+        rows,
+        keys,
+        sums=["messages", "bounced"],
+        amounts=["value", "bounced_value"],
+        currency=summary.money,
     )
-    groups = sums.whole(
-        groups, _FLOWS_AMOUNTS, helper="flows", keys=keys, wide=wide, currency=money
-    )
-    groups = groups.select(names_of(results.FLOWS, keys, money))
-    return intake.give(in_time_or_largest_first(groups, "value", keys), messages)
-
-
-def _split_bounced(rows: Frame) -> Frame:
-    """Divide count and value into those of bounced messages and those of all others."""
-    back, none = nw.col("bounced").fill_null(value=False), nw.lit(0)
-    value = nw.col("value").fill_null(0)
-    return rows.with_columns(
-        messages=one_if(~back),
-        value=nw.when(back).then(none).otherwise(value),
-        bounced=one_if(back),
-        bounced_value=nw.when(back).then(value).otherwise(none),
-    )
+    return cast("AnyFrame", summary.give(summary.whole(groups), largest="value"))

@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from contextlib import suppress
 from functools import cache, partial
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, cast, overload
 
 import narwhals as nw
 import pyarrow as pa
 
 from tonframes.analysis import engines, intake, results, sums
-from tonframes.analysis.expressions import first_match, one_if
+from tonframes.analysis.engines import first_match, one_if
 from tonframes.analysis.fees import BREAKDOWN, taken_apart
 from tonframes.batches import BATCH, in_batches, left_join
 from tonframes.bodies import import_fees
 from tonframes.network.lookup import look_up
 from tonframes.network.prices import checked_prices, possible_prices
-from tonframes.wire.schema import MESSAGES, TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Iterable, Sequence
 
     import pandas as pd
 
     from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.analysis.intake import Given
     from tonframes.frames import Blocks
     from tonframes.network.prices import Prices
 
@@ -145,20 +145,19 @@ def check_fees(
     {'ok': 2223, 'unknown': 777}
     """
     history = checked_prices(prices)
-    messages = intake.paired("check_fees", transactions, messages)
-    rows = intake.take(transactions, "check_fees", TRANSACTIONS, _CHECKED)
-    rows = intake.numbered(rows, transactions)
-    judge = _judge_fees
-    if messages is not None:
-        intake.same_engine("check_fees", transactions=transactions, messages=messages)
-        imports = _imports(engines.by_row(rows, taken_apart), messages, history)
+    given, theirs = intake.entered("check_fees", transactions, messages)
+    rows = given.take(_CHECKED, numbered=True)
+    alone = theirs.passed is None
+    if not alone:
+        intake.same_engine(given, theirs)
+        imports = _imports(engines.by_row(rows, taken_apart), theirs, history)
         rows = left_join(rows, imports, left_on="hash", right_on="tx_hash")
-        rows = left_join(rows, _moved(messages, "check_fees"), left_on="hash", right_on="tx_hash")
-        judge = partial(_judge_fees, messages=True)
-    return intake.give(engines.by_row(rows, judge), transactions, results.CHECK_FEES.names())
+        rows = left_join(rows, _moved(theirs), left_on="hash", right_on="tx_hash")
+    rows = engines.by_row(rows, partial(_judge_fees, messages=not alone))
+    return cast("AnyFrame", given.give(rows, results.CHECK_FEES.names()))
 
 
-def _judge_fees(rows: Frame, *, messages: bool = False) -> Frame:
+def _judge_fees(rows: Frame, *, messages: bool) -> Frame:
     """Check rows, with `messages` against `expected` and the columns of `_moved` as well."""
     # How far amounts are off; null if that is unknown, and 0 if they are not compared.
     rows = rows.with_columns(
@@ -304,19 +303,11 @@ def _contradictions() -> tuple[tuple[nw.Expr, str], ...]:
     )
 
 
-def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
+def _imports(rows: Frame, messages: Given, prices: Sequence[Prices]) -> Frame:
     """Compute the import fee of each external message, at the prices in force at its time."""
-    here = set(intake.columns_of(messages, "check_fees", MESSAGES))
-    body, init = (
-        ("body_boc", "init_state_boc") if "body_boc" in here else ("body", "init_state_body")
-    )
-    found = intake.take(
-        messages,
-        "check_fees",
-        MESSAGES,
-        ("tx_hash", "direction", "source", "value"),
-        also=(body, init),
-    )
+    bocs = "body_boc" in messages.columns
+    body, init = ("body_boc", "init_state_boc") if bocs else ("body", "init_state_body")
+    found = messages.take(("tx_hash", "direction", "source", "value"), also=(body, init))
     external = found.filter(
         (nw.col("direction") == "in") & nw.col("source").is_null() & nw.col("value").is_null()
     ).join(
@@ -326,7 +317,7 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
         right_on="hash",
     )
     work = partial(_expected, body=body, init=init, prices=prices)
-    if intake.in_memory(messages):
+    if messages.in_memory:
         return engines.made_of(work(external.collect().to_arrow()), like=rows)
     reads = ("tx_hash", body, init, "now", "block_workchain", "paid")
     return engines.once(in_batches(external.select(reads), work, _EXPECTED), "tx_hash")
@@ -334,43 +325,30 @@ def _imports(rows: Frame, messages: object, prices: Sequence[Prices]) -> Frame:
 
 def _expected(external: pa.Table, body: str, init: str, prices: Sequence[Prices]) -> pa.Table:
     """Return the possible import fee of each transaction that is nearest to the fee it paid."""
-    fees = cache(_fees)  # many messages are the same: each is read once
-    expected = {
-        row["tx_hash"]: _nearest(
-            partial(fees, row[body], row[init]),
-            row["paid"],
-            possible_prices(row["now"], workchain=row["block_workchain"], prices=prices),
-        )
-        for batch in external.to_batches(max_chunksize=BATCH)
-        for row in batch.to_pylist()
-    }
-    return pa.table([list(expected.keys()), list(expected.values())], schema=_EXPECTED)
 
-
-def _fees(body: object, init: object, row: Prices) -> frozenset[int]:
-    """Return what it may cost to import a message; nothing if its body cannot be read.
-
-    A message can be written as cells in several ways, so it has several possible fees.
-    """
-    if not isinstance(body, str | bytes):
+    @cache  # many messages are the same: each is read once
+    def fees(content: object, state: object, row: Prices) -> frozenset[int]:
+        """Return what it may cost to import a message, which can be written in several ways."""
+        with suppress(ValueError):  # not a bag of cells
+            if isinstance(content, str | bytes):
+                return import_fees(
+                    content,
+                    state if isinstance(state, str | bytes) else None,
+                    lump_price=row.lump_price,
+                    bit_price=row.bit_price,
+                    cell_price=row.cell_price,
+                )
         return frozenset()
-    with suppress(ValueError):  # not a bag of cells
-        return import_fees(
-            body,
-            init if isinstance(init, str | bytes) else None,
-            lump_price=row.lump_price,
-            bit_price=row.bit_price,
-            cell_price=row.cell_price,
-        )
-    return frozenset()
 
-
-def _nearest(
-    fees: Callable[[Prices], frozenset[int]], paid: int, prices: Iterable[Prices]
-) -> int | None:
-    """Return the possible fee nearest to the fee paid; None if there is none."""
-    possible = {fee for row in prices for fee in fees(row)}
-    return min(possible, key=lambda fee: abs(fee - paid), default=None)
+    nearest = {}
+    for batch in external.to_batches(max_chunksize=BATCH):
+        for row in batch.to_pylist():
+            paid, now, workchain = row["paid"], row["now"], row["block_workchain"]
+            rows = possible_prices(now, workchain=workchain, prices=prices)
+            possible = {fee for each in rows for fee in fees(row[body], row[init], each)}
+            distances = [(abs(fee - paid), fee) for fee in possible]
+            nearest[row["tx_hash"]] = min(distances)[1] if distances else None
+    return pa.table([list(nearest.keys()), list(nearest.values())], schema=_EXPECTED)
 
 
 @overload
@@ -416,19 +394,20 @@ def check_balances(transactions: AnyFrame, messages: AnyFrame | None = None) -> 
     >>> check_balances(blocks)["verdict"].unique().tolist()
     ['ok']
     """
-    messages = intake.paired("check_balances", transactions, messages)
-    rows = intake.take(transactions, "check_balances", TRANSACTIONS, _CHAIN)
-    intake.same_engine("check_balances", transactions=transactions, messages=messages)
-    rows = left_join(rows, _moved(messages, "check_balances"), left_on="hash", right_on="tx_hash")
+    given, theirs = intake.entered("check_balances", transactions, messages)
+    rows = given.take(_CHAIN)
+    moved = _moved(theirs)
+    intake.same_engine(given, theirs)
+    rows = left_join(rows, moved, left_on="hash", right_on="tx_hash")
     rows = engines.by_row(rows, _with_change)
     rows = engines.by_group(rows, ["account"], _with_chains)
     rows = engines.integers(rows, "changes", "known", "chain", "first", "last")
-    return intake.give(engines.by_row(rows, _judge_balances), transactions)
+    return cast("AnyFrame", given.give(engines.by_row(rows, _judge_balances)))
 
 
-def _moved(messages: object, helper: str) -> Frame:
+def _moved(messages: Given) -> Frame:
     """Add up what the messages of each transaction bring, take along, and pay for their way."""
-    moved = engines.by_row(intake.take(messages, helper, MESSAGES, _MOVED), _with_parts)
+    moved = engines.by_row(messages.take(_MOVED), _with_parts)
     parts = ["received", "sent", "travels", "ins", "outs"]
     return sums.add_up(moved, ["tx_hash"], sums=parts, rows_as="messages")
 
@@ -503,15 +482,20 @@ def _judge_balances(rows: Frame) -> Frame:
     missing = nw.col("known") < nw.col("chain")
     unknown = missing | nw.col("first").is_null() | nw.col("last").is_null()
     off = nw.col("last") - nw.col("first") - nw.col("changes")
-    rows = rows.with_columns(difference=nw.when(~unknown).then(off))
-    verdict = nw.when(nw.col("difference") == 0).then(nw.lit("ok")).otherwise(nw.lit("violated"))
-    rows = rows.with_columns(
-        verdict=nw.when(nw.col("difference").is_null()).then(nw.lit("unknown")).otherwise(verdict)
-    )
-    return rows.with_columns(
-        why=first_match(
-            (nw.col("verdict") == "violated", nw.lit("balances do not add up")),
-            (missing, nw.lit("messages are missing")),
-            (nw.col("verdict") == "unknown", nw.lit("no balance is known before or after")),
+    difference = nw.col("difference")
+    return (
+        rows.with_columns(difference=nw.when(~unknown).then(off))
+        .with_columns(
+            verdict=first_match(
+                (difference == 0, nw.lit("ok")),
+                (difference != 0, nw.lit("violated")),
+                (difference.is_null(), nw.lit("unknown")),
+            ),
+            why=first_match(
+                (difference != 0, nw.lit("balances do not add up")),
+                (missing, nw.lit("messages are missing")),
+                (difference.is_null(), nw.lit("no balance is known before or after")),
+            ),
         )
-    ).select(results.CHECK_BALANCES.names())
+        .select(results.CHECK_BALANCES.names())
+    )

@@ -1,25 +1,22 @@
 """Warn of input that would give a wrong number: rows that are missing, or there more than once.
 
-Only frames in memory are looked at: a look at a lazy frame would compute it. What a `Blocks` reads
-from answers or a store is whole, so it is not looked at either.
+Only frames that are `in_doubt` are looked at.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import narwhals as nw
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.analysis import intake
-from tonframes.analysis.expressions import one_if
+from tonframes.analysis.engines import one_if
 from tonframes.errors import warn
-from tonframes.tableset import TableSet
-from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
     from tonframes.analysis.engines import Frame
+    from tonframes.analysis.intake import Given
 
 #: `descr` of the transactions that no message starts.
 TICKS = "tick_tock"
@@ -31,14 +28,9 @@ UNMATCHED = ("without_messages", "with_repeated_messages")
 _FRIENDLY = r"^[\w+/-]{48}$"  # base64 of 36 bytes, in either alphabet
 
 
-def in_doubt(given: object) -> bool:
-    """Return whether the rows of what the user passed are looked at."""
-    return not isinstance(given, TableSet) and intake.in_memory(given)
-
-
-def tell_repeated(helper: str, given: object, transactions: Frame) -> None:
+def tell_repeated(given: Given, transactions: Frame) -> None:
     """Warn if a transaction is in the frame more than once: sums count it as often."""
-    if not in_doubt(given):
+    if not given.in_doubt:
         return
     hashes = transactions.select("hash").collect()["hash"]
     # 64 bits for each text are counted in less time. If all of them differ, so do the texts.
@@ -46,15 +38,11 @@ def tell_repeated(helper: str, given: object, transactions: Frame) -> None:
         return
     if repeated := len(hashes) - hashes.n_unique():
         warn(
-            f"{helper}: {repeated} of {len(hashes)} rows are of transactions that are in the frame "
-            "before them, and are counted again. After concatenating frames, keep each row once, "
-            'on pandas with transactions.drop_duplicates("hash") and '
+            f"{given.helper}: {repeated} of {len(hashes)} rows are of transactions that are in the "
+            "frame before them, and are counted again. After concatenating frames, keep each row "
+            'once, on pandas with transactions.drop_duplicates("hash") and '
             'messages.drop_duplicates(["tx_hash", "direction", "position"])'
         )
-
-
-def _texts(column: nw.Series[Any]) -> Any:
-    return pa.chunked_array(column.to_arrow()).cast(pa.large_string()).combine_chunks()
 
 
 def tell_friendly(helper: str, rows: object, column: str) -> None:
@@ -70,37 +58,30 @@ def tell_friendly(helper: str, rows: object, column: str) -> None:
         )
 
 
-def sending(helper: str, transactions: object) -> tuple[str, ...]:
-    """List the columns that `unmatched` reads; none of them if the frame lacks one."""
-    here = set(intake.columns_of(transactions, helper, TRANSACTIONS))
-    return SENDING if here.issuperset(SENDING) else ()
+def sending(given: Given) -> tuple[str, ...]:
+    """List what `unmatched` reads of transactions in doubt; nothing if the frame lacks a column."""
+    return SENDING if given.in_doubt and set(SENDING) <= set(given.columns) else ()
 
 
-def tell_unstarted(helper: str, given: object, transactions: Frame, incoming: Frame) -> None:
-    """Warn if in-messages of transactions are missing: what depends on them is null.
+def tell_unstarted(given: Given, transactions: Frame, incoming: Frame) -> None:
+    """Warn if in-messages (`tx_hash`) of transactions are missing: what depends on them is null.
 
-    Parameters
-    ----------
-    helper
-        Name of the function that the user called, for messages.
-    given
-        The transactions that the user passed.
-    transactions
-        The same with the column hash. Without descr, nothing is known to be missing: ticks and
-        tocks have no in-message.
-    incoming
-        The in-messages, with the column tx_hash.
+    Without descr, nothing is known to be missing: ticks and tocks have no in-message.
     """
-    if not in_doubt(given) or "descr" not in transactions.collect_schema().names():
+    if not given.in_doubt or "descr" not in transactions.collect_schema().names():
         return
-    rows = transactions.filter(nw.col("descr") != TICKS).select("hash").collect()
-    started = _texts(incoming.select("tx_hash").collect()["tx_hash"])
-    found = pc.is_in(_texts(rows["hash"]), value_set=started)
-    if missing := len(rows) - found.true_count:
+    hashes, started = (
+        pa.chunked_array(frame.collect()[name].to_arrow()).cast(pa.large_string()).combine_chunks()
+        for frame, name in (
+            (transactions.filter(nw.col("descr") != TICKS).select("hash"), "hash"),
+            (incoming.select("tx_hash"), "tx_hash"),
+        )
+    )
+    if missing := len(hashes) - pc.is_in(hashes, value_set=started).true_count:
         warn(
-            f"{helper}: the in-messages of {missing} of {len(rows)} transactions are missing in "
-            "the frame of messages, and what depends on them is null. Pass the messages of all "
-            "the transactions, in both directions"
+            f"{given.helper}: the in-messages of {missing} of {len(hashes)} transactions are "
+            "missing in the frame of messages, and what depends on them is null. Pass the messages "
+            "of all the transactions, in both directions"
         )
 
 
@@ -108,20 +89,7 @@ def unmatched(rows: Frame, sent: str, come: str | None = None) -> Frame:
     """Add whether messages of a transaction are missing, and whether some are there twice.
 
     A transaction sends the messages that its action phase created, if the phase succeeded, and one
-    if it bounces.
-
-    Parameters
-    ----------
-    rows
-        Transactions. Without the columns of `SENDING`, nothing is known to be missing.
-    sent
-        The column that counts the messages that a transaction sent, in the frame of messages.
-    come
-        The column that counts its in-messages there, if they are counted. There is at most one.
-
-    Returns
-    -------
-    The rows, with the columns `UNMATCHED`: 1 or 0.
+    if it bounces. `sent` and `come` count those in the frame of messages.
     """
     if not set(SENDING) <= set(rows.collect_schema().names()):
         return rows.with_columns(nw.lit(0).alias(name) for name in UNMATCHED)
@@ -139,20 +107,7 @@ def unmatched(rows: Frame, sent: str, come: str | None = None) -> Frame:
 
 
 def tell_unmatched(helper: str, groups: Frame) -> Frame:
-    """Warn if messages are missing, or there more than once.
-
-    Parameters
-    ----------
-    helper
-        Name of the function that the user called, for messages.
-    groups
-        Transactions with `UNMATCHED`, or groups of them with the sums; of a frame that is
-        `in_doubt`.
-
-    Returns
-    -------
-    The same, computed.
-    """
+    """Warn by the columns of `unmatched`, or their sums; return the same, computed."""
     computed = groups.collect()
     missing, repeated = (int(computed[name].sum() or 0) for name in UNMATCHED)
     if missing:

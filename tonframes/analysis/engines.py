@@ -1,19 +1,16 @@
-"""How steps run on each engine.
+"""How steps run on each engine, and expressions that several helpers share.
 
 The analysis is written once, on narwhals, as steps from lazy frame to lazy frame. Frames of pandas
 and pyarrow are computed by polars: it shares their columns, runs on all cores, and has windows and
-joins that keep the order of rows. Only this module and those built on it (`intake`, `sums`,
-`periods`, `trees`) know how engines differ:
-
-- Dask computes partitions, which are pandas frames: `by_row` and `by_group` pass them to polars.
-- Engines keep the order of rows differently: `left_join` of `tonframes.batches`.
+joins that keep the order of rows. Dask computes partitions, which are pandas frames: `by_row` and
+`by_group` pass them to polars. Apart from this module, only `intake`, `sums`, `periods` and
+`traces` know how engines differ.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from itertools import pairwise
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
 import narwhals as nw
 import numpy as np
@@ -33,7 +30,8 @@ Step: TypeAlias = "Callable[[Frame], Frame]"
 #: A frame of the user: pandas, polars (also lazy), pyarrow, DuckDB, Dask, PySpark.
 AnyFrame = TypeVar("AnyFrame")
 
-_ROW = "row of the frame"
+#: The column with the numbers of rows, if they are numbered.
+ROW = "row of the frame"
 _FOUND = "found_texts"
 _BYTES = {byte: f"{byte:02x}" for byte in range(256)}
 
@@ -54,10 +52,7 @@ _FORMS: tuple[Callable[[pa.DataType], bool], ...] = (
 
 
 def lazy(native: Any) -> Frame:
-    """Wrap a frame of an engine. Frames of pandas and pyarrow become frames of polars.
-
-    Their categories become texts, which can be compared with those of another frame.
-    """
+    """Wrap a frame of an engine. Frames of pandas and pyarrow become frames of polars."""
     frame = nw.from_native(native)
     if isinstance(frame, nw.LazyFrame) or frame.implementation.is_polars():
         wrapped: Frame = frame.lazy()
@@ -65,8 +60,15 @@ def lazy(native: Any) -> Frame:
     import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
 
     # Chunks stay as they are: joining them would copy all columns.
-    columns: Any = pl.from_arrow(_arrow(frame), rechunk=False)
+    if frame.implementation.is_pandas():
+        # Most columns are shared and not copied: starting threads would take longer.
+        table = pa.Table.from_pandas(frame.to_native(), preserve_index=False, nthreads=1)
+        table = table.replace_schema_metadata(None)
+    else:
+        table = frame.to_arrow()
+    columns: Any = pl.from_arrow(table, rechunk=False)
     inside: nw.DataFrame[Any] = nw.from_native(columns, eager_only=True)
+    # Categories become texts, which can be compared with those of another frame.
     categories = [n for n, dtype in inside.schema.items() if dtype in (nw.Categorical, nw.Enum)]
     inside = inside.with_columns(nw.col(name).cast(nw.String) for name in categories)
     if frame.implementation.is_pandas():  # to which NaN is null
@@ -75,64 +77,37 @@ def lazy(native: Any) -> Frame:
     return inside.lazy()
 
 
-def numbered(frame: Frame) -> Frame:
-    """Add the numbers of the rows of a frame in memory, for `computed`."""
-    return lazy(frame.to_native().with_row_index(_ROW))
-
-
-def numbers_of(frame: Frame) -> list[str]:
-    """Return the column with the numbers of rows, if they are numbered."""
-    return [name for name in frame.collect_schema().names() if name == _ROW]
-
-
 def computed(frame: Frame, like: Any) -> Any:
-    """Compute a frame of polars, as a frame of the library of `like`.
-
-    On pandas, rows that are numbered have their index in `like`.
-    """
+    """Compute a frame of polars, as a frame of the library of `like`."""
     rows, given = frame.collect(), nw.from_native(like, eager_only=True)
-    numbers = numbers_of(frame)
-    result = _converted(rows.drop(numbers), given).to_native()
-    if numbers and given.implementation.is_pandas():
-        # Steps drop rows, but do not move them: if none is dropped, the index is that of `like`.
-        dropped = len(rows) < len(like)
-        index = like.index.take(rows[_ROW].to_numpy()) if dropped else like.index
-        return result.set_axis(index)
-    return result
+    if ROW not in rows.columns:
+        return _converted(rows, given).to_native()
+    result = _converted(rows.drop(ROW), given).to_native()
+    # Steps drop rows, but do not move them: if none is dropped, the index is that of `like`.
+    dropped = len(rows) < len(like)
+    return result.set_axis(like.index.take(rows[ROW].to_numpy()) if dropped else like.index)
 
 
 def _converted(rows: nw.DataFrame[Any], like: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    """Convert rows of polars to the library of another frame."""
+    """Convert rows of polars to the library of another frame, its texts and times in their form."""
     if like.implementation.is_polars():
         return rows
-    table = rows.to_arrow()
-    given = _schema(like, table)
-    text = next((kind for kind in given.types if kind in _TEXTS), pa.string())
-    shape = pa.schema((field.name, _form(field, given, text)) for field in table.schema)
-    return _frame(table.cast(shape), like.implementation)
-
-
-def _schema(like: nw.DataFrame[Any], table: pa.Table) -> pa.Schema:
-    """Return the types of a frame, of pandas those that can have come out in another form."""
-    native = like.to_native()
+    # Arrow has no integers of 128 bits.
+    wide = [name for name, dtype in rows.schema.items() if dtype == nw.Int128]
+    rows = rows.with_columns(nw.col(name).cast(nw.Decimal(38, 0)) for name in wide)
+    table, native = rows.to_arrow(), like.to_native()
     if like.implementation.is_pyarrow():
-        return native.schema
-    names = [each.name for each in table.schema if any(has(each.type) for has in _FORMS)]
-    return pa.Schema.from_pandas(native[[name for name in names if name in native.columns]])
-
-
-def _form(field: pa.Field, given: pa.Schema, text: pa.DataType) -> pa.DataType:
-    former = given.field(field.name).type if field.name in given.names else text
-    return former if any(has(field.type) and has(former) for has in _FORMS) else field.type
-
-
-def _arrow(frame: nw.DataFrame[Any]) -> pa.Table:
-    native = frame.to_native()
-    if frame.implementation.is_pandas():
-        # Most columns are shared and not copied: starting threads would take longer.
-        table = pa.Table.from_pandas(native, preserve_index=False, nthreads=1)
-        return table.replace_schema_metadata(None)
-    return frame.to_arrow()
+        former = native.schema
+    else:
+        formed = [field.name for field in table.schema if any(has(field.type) for has in _FORMS)]
+        former = pa.Schema.from_pandas(native[[name for name in formed if name in native.columns]])
+    text = next((kind for kind in former.types if kind in _TEXTS), pa.string())
+    shape = []
+    for field in table.schema:
+        kind = former.field(field.name).type if field.name in former.names else text
+        same = any(has(field.type) and has(kind) for has in _FORMS)
+        shape.append((field.name, kind if same else field.type))
+    return _frame(table.cast(pa.schema(shape)), like.implementation)
 
 
 def _frame(table: pa.Table, engine: Any) -> nw.DataFrame[Any]:
@@ -163,13 +138,20 @@ def _beside(frame: nw.DataFrame[Any], made: nw.DataFrame[Any]) -> nw.DataFrame[A
 
 
 def by_row(frame: Frame, step: Step) -> Frame:
-    """Run a step that looks at single rows, and keeps all of them in the same order.
-
-    On Dask it runs on each partition, with polars.
-    """
+    """Run a step that looks at single rows, and keeps all of them in the same order."""
     if frame.implementation.is_dask():
         return by_partition(frame.to_native(), partial(_rows_on_polars, step=step))
     return step(frame)
+
+
+def _rows_on_polars(frame: pd.DataFrame, step: Step) -> pd.DataFrame:
+    return through_polars(frame, step).set_axis(frame.index)
+
+
+def through_polars(frame: pd.DataFrame, step: Step) -> pd.DataFrame:
+    """Run a step on a partition of Dask."""
+    result: pd.DataFrame = computed(step(lazy(frame)), frame)
+    return result
 
 
 def replace(
@@ -179,10 +161,14 @@ def replace(
 
     In a frame in memory and on Dask, the step sees only the columns that it reads.
     """
-    if frame.implementation.is_dask():
-        work = partial(_replaced, step=step, reads=list(reads), writes=list(writes))
-        return by_partition(frame.to_native(), work)
-    return beside(frame, step, reads=reads, writes=writes)
+    if not frame.implementation.is_dask():
+        return beside(frame, step, reads=reads, writes=writes)
+
+    def replaced(partition: pd.DataFrame) -> pd.DataFrame:
+        made = _rows_on_polars(partition[list(reads)], step)
+        return partition.assign(**{name: made[name] for name in writes})
+
+    return by_partition(frame.to_native(), replaced)
 
 
 def beside(
@@ -203,19 +189,10 @@ def by_partition(native: Any, work: Callable[[pd.DataFrame], pd.DataFrame]) -> F
 
 
 def on_polars(native: Any, work: Callable[[Any], Any], columns: Mapping[str, Any]) -> Frame:
-    """Run work in Python on a whole polars frame.
-
-    polars must not move filters and selections of the result before the work, which needs all rows.
-    """
-    return lazy(
-        native.map_batches(
-            work,
-            schema=dict(columns),
-            predicate_pushdown=False,
-            projection_pushdown=False,
-            slice_pushdown=False,
-        )
-    )
+    """Run work in Python on a whole polars frame."""
+    # polars must not move filters and selections of the result before the work.
+    moved = ("predicate_pushdown", "projection_pushdown", "slice_pushdown")
+    return lazy(native.map_batches(work, schema=dict(columns), **dict.fromkeys(moved, False)))
 
 
 def look_up(
@@ -232,86 +209,63 @@ def look_up(
     A value is in force from its start until the next start, the last one until `end`. `starts` is
     sorted, and each is once. Before the first start, and from `end` on, the value is null.
     """
-    bounds = [*starts, end]
-    in_force = partial(
-        _in_force, starts=np.array(bounds, "int64"), values=pa.array([None, *values, None])
-    )
+    bounds, native = [*starts, end], cast("Any", frame.to_native())
+    rows = list(zip(bounds[:-1], bounds[1:], values, strict=True))
     match frame.implementation:
         case nw.Implementation.DUCKDB:
-            return _looked_up_on_duckdb(frame, column, bounds, values, name)
+            # A subquery, not a join: relations of two connections cannot be joined.
+            texts = ", ".join(
+                f"({since}, {until}, {value!r}::DOUBLE)" for since, until, value in rows
+            )
+            known = f"(VALUES {texts}) AS known(since, until, value)"
+            in_force = f'known.since <= "{column}" AND "{column}" < known.until'
+            value = f"(SELECT known.value FROM {known} WHERE {in_force})"  # noqa: S608 - our own numbers
+            return lazy(native.project(f'*, {value} AS "{name}"'))
         case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
-            return _looked_up_on_spark(frame, column, bounds, values, name)
-    found = partial(_looked_up_on_polars, column=column, in_force=in_force, name=name)
-    return by_row(frame, found)
+            from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it
+
+            since, until = f"{name}_since", f"{name}_until"
+            shape = f"`{since}` bigint, `{until}` bigint, `{name}` double"
+            known = functions.broadcast(native.sparkSession.createDataFrame(rows, shape))
+            moment = functions.col(column)
+            in_force = (moment >= known[since]) & (moment < known[until])
+            return lazy(native.join(known, in_force, "left").drop(since, until))
+    step = partial(_looked_up, column=column, bounds=bounds, values=values, name=name)
+    return by_row(frame, step)
 
 
-def _in_force(integers: pa.ChunkedArray, starts: Any, values: pa.Array) -> pa.ChunkedArray:
-    known = integers.cast(pa.int64()).fill_null(-(2**63))
-    return pa.chunked_array([values.take(pa.array(np.searchsorted(starts, known, side="right")))])
-
-
-def _looked_up_on_polars(
-    frame: Frame, column: str, in_force: Callable[[Any], pa.ChunkedArray], name: str
+def _looked_up(
+    frame: Frame, column: str, bounds: Sequence[int], values: Sequence[float], name: str
 ) -> Frame:
     import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
 
+    starts, in_force = np.array(bounds, "int64"), pa.array([None, *values, None])
+
     def work(integers: Any) -> Any:
-        return pl.Series(integers.name, in_force(integers.to_arrow()), pl.Float64)
+        known = integers.to_arrow().cast(pa.int64()).fill_null(-(2**63))
+        at = pa.array(np.searchsorted(starts, known, side="right"))
+        return pl.Series(integers.name, in_force.take(at), pl.Float64)
 
-    found = pl.col(column).map_batches(work, return_dtype=pl.Float64, is_elementwise=True)
+    value = pl.col(column).map_batches(work, return_dtype=pl.Float64, is_elementwise=True)
     native: Any = frame.to_native()
-    return lazy(native.with_columns(found.alias(name)))
-
-
-def _looked_up_on_duckdb(
-    frame: Frame, column: str, bounds: Sequence[int], values: Sequence[float], name: str
-) -> Frame:
-    # A subquery, not a join: relations of two connections cannot be joined.
-    native: Any = frame.to_native()
-    rows = ", ".join(
-        f"({start}, {stop}, {value!r}::DOUBLE)"
-        for (start, stop), value in zip(pairwise(bounds), values, strict=True)
-    )
-    known = f"(VALUES {rows}) AS known(start, stop, value)"
-    in_force = f'known.start <= "{column}" AND "{column}" < known.stop'
-    found = f"(SELECT known.value FROM {known} WHERE {in_force})"  # noqa: S608 - our own numbers
-    return lazy(native.project(f'*, {found} AS "{name}"'))
-
-
-def _looked_up_on_spark(
-    frame: Frame, column: str, bounds: Sequence[int], values: Sequence[float], name: str
-) -> Frame:
-    from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it
-
-    native: Any = frame.to_native()
-    start, stop = f"{name}_start", f"{name}_stop"
-    rows = list(zip(bounds[:-1], bounds[1:], values, strict=True))
-    shape = f"`{start}` bigint, `{stop}` bigint, `{name}` double"
-    known = functions.broadcast(native.sparkSession.createDataFrame(rows, shape))
-    in_force = (functions.col(column) >= known[start]) & (functions.col(column) < known[stop])
-    return lazy(native.join(known, in_force, "left").drop(start, stop))
+    return lazy(native.with_columns(value.alias(name)))
 
 
 def look_up_texts(
     frame: Frame, column: str, texts: Mapping[Any, tuple[str, ...]], names: Sequence[str]
 ) -> Frame:
     """Add the texts of each value of a column, as columns `names`; null for all other values."""
-    if frame.implementation.is_duckdb():
-        return _texts_joined_on_duckdb(frame, column, texts, names)
-    tables = [{key: each[at] for key, each in texts.items()} for at in range(len(names))]
-    return frame.with_columns(
-        nw.col(column).replace_strict(table, default=None, return_dtype=nw.String).alias(name)
-        for table, name in zip(tables, names, strict=True)
-    )
+    if not frame.implementation.is_duckdb():
+        tables = [{key: each[at] for key, each in texts.items()} for at in range(len(names))]
+        return frame.with_columns(
+            nw.col(column).replace_strict(table, default=None, return_dtype=nw.String).alias(name)
+            for table, name in zip(tables, names, strict=True)
+        )
 
-
-def _texts_joined_on_duckdb(
-    frame: Frame, column: str, texts: Mapping[Any, tuple[str, ...]], names: Sequence[str]
-) -> Frame:
     # A subquery, which DuckDB makes a join: narwhals would search all values for each row. It is no
     # join of relations, because those of two connections cannot be joined.
     def written(value: object) -> str:
-        return str(value) if isinstance(value, int) else "'" + str(value).replace("'", "''") + "'"
+        return str(value) if isinstance(value, int) else quoted(str(value), "'")
 
     native: Any = frame.to_native()
     rows = ", ".join(f"({', '.join(map(written, (key, *each)))})" for key, each in texts.items())
@@ -338,49 +292,25 @@ def named(frame: Frame, column: str, names: Mapping[int, str], name: str) -> Fra
 
 def integers(frame: Frame, *names: str) -> Frame:
     """Cast sums and counts to int64; some engines return wider types (DuckDB: HUGEINT)."""
-    return by_row(frame, partial(_integers, names=names))
-
-
-def _integers(frame: Frame, names: tuple[str, ...]) -> Frame:
-    return frame.with_columns(nw.col(name).cast(nw.Int64) for name in names)
-
-
-def _rows_on_polars(frame: pd.DataFrame, step: Step) -> pd.DataFrame:
-    return _on_polars(frame, step).set_axis(frame.index)
-
-
-def _on_polars(frame: pd.DataFrame, step: Step) -> pd.DataFrame:
-    result: pd.DataFrame = computed(step(lazy(frame)), frame)
-    return result
-
-
-def _replaced(frame: pd.DataFrame, step: Step, reads: list[str], writes: list[str]) -> pd.DataFrame:
-    made = _rows_on_polars(frame[reads], step)
-    return frame.assign(**{name: made[name] for name in writes})
+    return by_row(
+        frame, lambda rows: rows.with_columns(nw.col(name).cast(nw.Int64) for name in names)
+    )
 
 
 # ── groups of rows ───────────────────────────────────────────────────────────────────────────────
 
 
 def by_group(frame: Frame, by: Sequence[str], step: Step) -> Frame:
-    """Run a step that looks at single groups of rows: it may use windows.
-
-    Dask has no windows, so there it runs on each partition, with polars. All rows of a group are in
-    the same partition.
-    """
-    if frame.implementation.is_dask():
-        native = frame.to_native()
-        native = native.shuffle(on=list(by)) if by else native.repartition(npartitions=1)
-        return by_partition(native, partial(_on_polars, step=step))
-    return step(frame)
+    """Run a step that looks at single groups of rows: it may use windows."""
+    if not frame.implementation.is_dask():
+        return step(frame)
+    # Dask has no windows: polars has them, and all rows of a group are in the same partition.
+    native = frame.to_native()
+    native = native.shuffle(on=list(by)) if by else native.repartition(npartitions=1)
+    return by_partition(native, partial(through_polars, step=step))
 
 
 # ── the order of rows ────────────────────────────────────────────────────────────────────────────
-
-
-def in_order(frame: Frame, keys: Sequence[str]) -> Frame:
-    """Sort groups by their keys, null last."""
-    return frame.sort(*keys, nulls_last=True) if keys else frame
 
 
 def largest_first(frame: Frame, name: str, keys: Sequence[str]) -> Frame:
@@ -394,8 +324,7 @@ def once(frame: Frame, key: str) -> Frame:
     if frame.implementation.is_duckdb():
         # narwhals numbers the rows of each key, for which DuckDB sorts all of them.
         native: Any = frame.to_native()
-        quoted = '"' + key.replace('"', '""') + '"'
-        return lazy(native.query("given", f"SELECT DISTINCT ON ({quoted}) * FROM given"))  # noqa: S608 - our own columns
+        return lazy(native.query("given", f"SELECT DISTINCT ON ({quoted(key)}) * FROM given"))  # noqa: S608 - our own columns
     return frame.unique(key)
 
 
@@ -406,34 +335,74 @@ def join_groups(frame: Frame, groups: Frame, keys: Sequence[str]) -> Frame:
     """
     rows: Any = frame.to_native()
     other: Any = groups.to_native()
-    keys = list(keys)
+    added = [name for name in groups.columns if name not in keys]
     match frame.implementation:
         case nw.Implementation.DASK:
-            return lazy(rows.merge(other, on=keys))
+            return lazy(rows.merge(other, on=list(keys)))
         case nw.Implementation.POLARS:
-            return lazy(rows.join(other, on=keys, nulls_equal=True))
+            return lazy(rows.join(other, on=list(keys), nulls_equal=True))
         case nw.Implementation.DUCKDB:
-            return _joined_on_duckdb(rows, other, keys)
-    return _joined_on_spark(rows, other, keys)
-
-
-def _joined_on_duckdb(rows: Any, groups: Any, keys: list[str]) -> Frame:
-    def named(side: str, name: str) -> str:
-        return f'{side}."' + name.replace('"', '""') + '"'
-
-    same = (f"{named('a', key)} IS NOT DISTINCT FROM {named('b', key)}" for key in keys)
-    added = [named("b", name) for name in groups.columns if name not in keys]
-    joined = rows.set_alias("a").join(groups.set_alias("b"), " AND ".join(same))
-    return lazy(joined.project(", ".join([*(named("a", name) for name in rows.columns), *added])))
-
-
-def _joined_on_spark(rows: Any, groups: Any, keys: list[str]) -> Frame:
+            left, right = (
+                {n: f"{side}.{quoted(n)}" for n in frame.columns + added} for side in "ab"
+            )
+            same = " AND ".join(f"{left[key]} IS NOT DISTINCT FROM {right[key]}" for key in keys)
+            columns = [*(left[n] for n in frame.columns), *(right[n] for n in added)]
+            joined = rows.set_alias("a").join(other.set_alias("b"), same)
+            return lazy(joined.project(", ".join(columns)))
     from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it
 
-    def named(side: str, name: str) -> Any:
-        return functions.col(f"{side}.`{name}`")  # both sides may come from the same columns
+    # By the names of both sides, which may come from the same columns.
+    left, right = (
+        {n: functions.col(f"{side}.{quoted(n, '`')}") for n in frame.columns + added}
+        for side in "ab"
+    )
+    joined = rows.alias("a").join(
+        other.alias("b"), [left[key].eqNullSafe(right[key]) for key in keys]
+    )
+    return lazy(joined.select(*(left[n] for n in frame.columns), *(right[n] for n in added)))
 
-    same = [named("a", key).eqNullSafe(named("b", key)) for key in keys]
-    added = [named("b", name) for name in groups.columns if name not in keys]
-    joined = rows.alias("a").join(groups.alias("b"), same)
-    return lazy(joined.select(*(named("a", name) for name in rows.columns), *added))
+
+# ── SQL ──────────────────────────────────────────────────────────────────────────────────────────
+
+
+def quoted(name: str, quote: str = '"') -> str:
+    """Return a name, or a text, between quotes."""
+    return quote + name.replace(quote, quote * 2) + quote
+
+
+# ── expressions ──────────────────────────────────────────────────────────────────────────────────
+
+
+def one_if(condition: nw.Expr) -> nw.Expr:
+    """Return 1 where a condition holds, and 0 where it does not or is unknown."""
+    return nw.when(condition.fill_null(value=False)).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def first_match(*cases: tuple[nw.Expr, nw.Expr]) -> nw.Expr:
+    """Return the value of the first condition that holds, and null where none does."""
+    (condition, value), *others = cases
+    case = nw.when(condition.fill_null(value=False)).then(value)
+    return case.otherwise(first_match(*others)) if others else case
+
+
+def text_of(column: str) -> nw.Expr:
+    """Return the texts of a column; an empty one, which services send for no name, is null."""
+    text = nw.col(column).cast(nw.String)
+    return nw.when(text != "").then(text)
+
+
+def as_float(name: str) -> nw.Expr:
+    """Convert integers or decimals to the nearest floats."""
+    return nw.col(name).cast(nw.Float64)
+
+
+def ratio(name: str, of: str) -> nw.Expr:
+    """Divide a column of integers or decimals by another, as floats; null if the divisor is 0."""
+    return as_float(name) / nw.when(nw.col(of) != 0).then(as_float(of))
+
+
+def divided(amount: nw.Expr, by: nw.Expr | float) -> nw.Expr:
+    """Divide by a number that is the same in all rows, to the nearest float."""
+    # polars multiplies by the reciprocal of such a number, and so rounds twice, but not by that of
+    # a column.
+    return amount / (amount * 0 + by)

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
-from tonframes.analysis.currency import UNPRICED, names_of, read_prices, with_price_at
-from tonframes.analysis.expressions import divided, one_if
-from tonframes.analysis.grouping import (
-    in_time_or_largest_first,
-    keys_of,
-    refuse_ambiguous,
-    take_grouped,
-)
-from tonframes.analysis.outcomes import (
-    ACTION,
-    CODE_HASH,
-    COMPUTED,
-    NAMED_BY,
-    called,
-    explained,
-    listed,
-    named,
-)
+from tonframes.analysis.engines import divided, first_match, one_if
+from tonframes.analysis.grouping import Options, Summary
+from tonframes.analysis.intake import Given
+from tonframes.network import exit_codes, result_codes
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Unpack
 
     import pandas as pd
 
@@ -68,6 +54,44 @@ FAILURES = (
 
 #: Columns of `failures` that `failure_summary` can group by.
 OWN = ("phase", "code", "name", "meaning", "bounce")
+
+#: The code of the contract, which decides between the meanings of an exit code.
+CODE_HASH = "account_state_code_hash_before"
+
+SKIPPED, COMPUTE, ACTION = "skipped", "compute", "action"
+COMMITTED, IGNORED, DEPOSIT, DUST = "committed", "ignored", "deposit", "dust"
+
+# Phases that are not failures: nothing was called.
+_NO_CALL = (DEPOSIT, DUST)
+# Phases in which the account should keep the value of the message.
+_SETTLED = (COMMITTED, IGNORED, *_NO_CALL)
+
+#: What the name and the meaning of a failure depend on.
+NAMED_BY = ("phase", "code", "skipped_reason", CODE_HASH)
+
+#: Columns that are computed on the way: which table of exit codes is right, and the key of
+#: `_EXPLANATIONS`.
+_TABLE, _EXPLANATION = COMPUTED = ("table_of_codes", "explanation")
+_OF = " "
+
+
+# Names and meanings by table and code, by skipped reason, and of ignored messages. The name of a
+# reason is the reason.
+_CODES = {**exit_codes.TABLES, ACTION: result_codes.RESULT_CODES}
+_EXPLANATIONS = {
+    **{
+        f"{table}{_OF}{code}": (row.name, row.meaning)
+        for table, rows in _CODES.items()
+        for code, row in rows.items()
+    },
+    **{
+        f"{SKIPPED}{_OF}{reason}": (reason, meaning)
+        for reason, meaning in exit_codes.SKIP_REASONS.items()
+    },
+    IGNORED: ("skipped actions", "Messages that could not be sent were left out (mode +2)."),
+}
+_TABLES = {code_hash: (table,) for code_hash, table in exit_codes.TABLE_OF.items()}
+_DEFINED = "Thrown by the contract: see its source code."
 
 _AMOUNTS = ("cost", "stuck")
 # Columns that are computed on the way.
@@ -147,47 +171,33 @@ def failures(transactions: AnyFrame) -> AnyFrame:
     {'action': 15, 'committed': 5, 'compute': 40, 'deposit': 3, 'dust': 291, 'ignored': 6,
      'skipped': 15}
     """
-    rows = intake.take(transactions, "failures", TRANSACTIONS, _needs(transactions, "failures"))
-    rows = intake.numbered(rows, transactions)
-    rows = engines.by_row(rows, listed).filter(nw.col("listed"))
-    rows = engines.by_row(rows, lambda frame: _shown(explained(frame)))
-    return intake.give(rows, transactions, results.FAILURES.names())
-
-
-def _needs(transactions: object, helper: str) -> list[str]:
-    """List the columns to read. The public lake has no has_credit."""
-    here = intake.columns_of(transactions, helper, TRANSACTIONS)
-    return [*FAILURES, *(name for name in ("has_credit", CODE_HASH) if name in here)]
-
-
-def _shown(rows: Frame) -> Frame:
+    given = Given(transactions, "failures", TRANSACTIONS)
+    rows = given.take(_needs(given), numbered=True)
+    rows = engines.by_row(rows, _listed).filter(nw.col("listed"))
     acted = nw.col("phase") == ACTION
-    return named(rows).with_columns(
-        # The node omits an index of 0.
-        result_arg=nw.when(acted).then(nw.col("action_result_arg").fill_null(0)),
-        no_funds=nw.when(acted).then(nw.col("action_no_funds")),
+    rows = engines.by_row(
+        rows,
+        lambda frame: _named(_explained(frame)).with_columns(
+            # The node omits an index of 0.
+            result_arg=nw.when(acted).then(nw.col("action_result_arg").fill_null(0)),
+            no_funds=nw.when(acted).then(nw.col("action_no_funds")),
+        ),
     )
+    return cast("AnyFrame", given.give(rows, results.FAILURES.names()))
+
+
+def _needs(given: Given) -> list[str]:
+    """List the columns to read. The public lake has no has_credit."""
+    return [*FAILURES, *(name for name in ("has_credit", CODE_HASH) if name in given.columns)]
 
 
 @overload
 def failure_summary(
-    transactions: Blocks,
-    messages: None = None,
-    *,
-    by: str | Sequence[str] = ...,
-    wide: bool = ...,
-    prices: pd.Series[Any] | None = ...,
-    currency: str = ...,
+    transactions: Blocks, messages: None = None, **options: Unpack[Options]
 ) -> pd.DataFrame: ...
 @overload
 def failure_summary(
-    transactions: AnyFrame,
-    messages: AnyFrame | None = ...,
-    *,
-    by: str | Sequence[str] = ...,
-    wide: bool = ...,
-    prices: pd.Series[Any] | None = ...,
-    currency: str = ...,
+    transactions: AnyFrame, messages: AnyFrame | None = ..., **options: Unpack[Options]
 ) -> AnyFrame: ...
 def failure_summary(
     transactions: AnyFrame,
@@ -239,15 +249,12 @@ def failure_summary(
     - stuck: nanoton, the sum of `stuck` of `failures`, where it is known.
     - stuck_unknown: number of failures whose `stuck` is unknown.
 
-    With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
-    `cost_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-52 of the sum for each price that is used.
+    With `prices`, each amount in nanoton is followed by the amount in the currency (`fee_summary`).
 
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Examples
     --------
@@ -257,74 +264,173 @@ def failure_summary(
     [['skipped', <NA>, 'no_state', 9, 9], ['action', 37, 'not enough TON', 7, 5],
      ['compute', 9, 'cell underflow', 6, 2]]
     """
-    messages = intake.paired("failure_summary", transactions, messages)
-    keys = keys_of("failure_summary", by)
-    described = [key for key in keys if key in OWN and key not in TRANSACTIONS.schema.names]
-    refuse_ambiguous("failure_summary", described, transactions, messages)
+    given, theirs = intake.entered("failure_summary", transactions, messages)
+    summary = Summary(
+        results.FAILURE_SUMMARY, given, theirs, by=by, wide=wide, prices=prices, currency=currency
+    )
+    keys = summary.keys
+    summary.refuse_own([k for k in keys if k in OWN and k not in TRANSACTIONS.schema.names])
     if {"phase", "code"} <= set(keys):
         at = max(keys.index("phase"), keys.index("code")) + 1
         keys = list(dict.fromkeys([*keys[:at], "name", "meaning", *keys[at:]]))
+    summary.keys, money = keys, summary.money
     others = [key for key in keys if key not in OWN]
-    money = read_prices("failure_summary", prices, currency, _AMOUNTS)
-    rows, _ = take_grouped(
-        "failure_summary",
-        transactions,
-        messages,
-        _needs(transactions, "failure_summary"),
-        others,
-        figures=(*names_of(results.FAILURE_SUMMARY, (), money), *_STEPS),
+    rows = summary.transactions(_needs(given), steps=_STEPS, keys=others)
+    calls = engines.by_row(
+        rows, lambda frame: _called(frame).select(*others, calls=one_if(nw.col("called")))
     )
-    rows = with_price_at(
-        rows, money, "now", helper="failure_summary", in_memory=intake.in_memory(transactions)
-    )
-    among = others or [sums.ALL]
-    calls = engines.by_row(rows, partial(_calls, others=others))
     calls = sums.add_up(calls, others, sums=["calls"], rows_as="all")
     # Failures are few, so they are counted before they are named.
-    failed = engines.by_row(rows, lambda frame: called(listed(frame)))
+    failed = engines.by_row(rows, lambda frame: _called(_listed(frame)))
     failed = failed.filter(nw.col("listed") & nw.col("called"))
-    failed = engines.by_row(failed, explained)
+    unknown = one_if(nw.col("stuck").is_null())
+    failed = engines.by_row(
+        failed, lambda frame: _explained(frame).with_columns(stuck_unknown=unknown)
+    )
     naming = not {"name", "meaning"}.isdisjoint(keys)
     counting = [key for key in keys if key in OWN and key not in ("name", "meaning")]
     if naming:
         here = failed.collect_schema().names()
         counting += [name for name in NAMED_BY if name in here]
     counts = sums.add_up(
-        engines.by_row(failed, _with_stuck_known),
+        failed,
         list(dict.fromkeys([*others, *counting, "account"])),
         sums=["stuck_unknown"],
         amounts=_AMOUNTS,
         rows_as="failures",
         currency=money,
     )
-    added = ["failures", "stuck_unknown", *sums.parts_of(counts, _AMOUNTS)]
+    among = others or [sums.ALL]
     groups = sums.add_up(
-        engines.by_row(counts, named) if naming else counts,
+        engines.by_row(counts, _named) if naming else counts,
         [*among, *(key for key in OWN if key in keys)],
-        sums=[*added, *([] if money is None else [UNPRICED, *money.columns])],
+        sums=[
+            "failures",
+            "stuck_unknown",
+            *([] if money is None else [sums.UNPRICED, *money.columns]),
+        ],
+        amounts=_AMOUNTS,
         rows_as="counts",
         accounts=True,
     )
-    groups = engines.by_row(engines.join_groups(groups, calls, among), _with_rates)
-    groups = sums.whole(
-        groups, _AMOUNTS, helper="failure_summary", keys=keys, wide=wide, currency=money
+    count, called = nw.col("failures"), nw.col("calls")
+    groups = engines.by_row(
+        engines.join_groups(groups, calls, among),
+        lambda frame: frame.with_columns(
+            rate=divided(count, nw.col("all")), call_rate=count / nw.when(called > 0).then(called)
+        ),
     )
-    groups = groups.select(names_of(results.FAILURE_SUMMARY, keys, money))
-    return intake.give(in_time_or_largest_first(groups, "failures", keys), transactions)
+    return cast("AnyFrame", summary.give(summary.whole(groups), largest="failures"))
 
 
-def _calls(rows: Frame, others: Sequence[str]) -> Frame:
-    """Select what to group by, and which transactions are calls: all but deposits and dust."""
-    return called(rows).select(*others, calls=one_if(nw.col("called")))
+# ── what happened in a transaction ───────────────────────────────────────────────────────────────
 
 
-def _with_stuck_known(rows: Frame) -> Frame:
-    stuck = nw.col("stuck")
-    return rows.with_columns(stuck=stuck.fill_null(0), stuck_unknown=one_if(stuck.is_null()))
+def is_deposit() -> nw.Expr:
+    """Return whether coins came to no contract, in a message that cannot bounce."""
+    nobody = (nw.col("skipped_reason") == "no_state") & nw.col("orig_status").is_in(
+        ["nonexist", "uninit"]
+    )
+    return (nw.col("compute_skipped") & nobody & nw.col("bounce").is_null()).fill_null(value=False)
 
 
-def _with_rates(groups: Frame) -> Frame:
-    count, calls = nw.col("failures"), nw.col("calls")
-    return groups.with_columns(
-        rate=divided(count, nw.col("all")), call_rate=count / nw.when(calls > 0).then(calls)
+def is_dust() -> nw.Expr:
+    """Return whether a message was too little to run the contract, and nothing was sent back."""
+    returned = (nw.col("bounce") == "ok").fill_null(value=False)
+    poor = nw.col("compute_skipped") & (nw.col("skipped_reason") == "no_gas")
+    return (poor & ~returned).fill_null(value=False)
+
+
+def _listed(rows: Frame) -> Frame:
+    """Add whether a transaction is `listed`: it was aborted, or is in one of the phases."""
+    # Most rows are not, and what follows is not computed for them.
+    return rows.with_columns(
+        listed=nw.any_horizontal(nw.col("aborted"), *_conditions().values(), ignore_nulls=True)
+    )
+
+
+def _called(rows: Frame) -> Frame:
+    """Add whether a transaction is `called`: neither a deposit nor dust."""
+    # Only a skipped phase can be one of them: for all other rows the rest is not computed.
+    other = nw.when(nw.col("compute_skipped")).then(~(is_deposit() | is_dust()))
+    return rows.with_columns(called=other.otherwise(nw.lit(value=True)))
+
+
+def _explained(rows: Frame) -> Frame:
+    """Add what happened to each transaction that is `listed`."""
+    first = {DEPOSIT: is_deposit(), DUST: is_dust(), **_conditions()}
+    what = first_match(*((holds, nw.lit(name)) for name, holds in first.items()))
+    rows = rows.with_columns(phase=what, bounce=nw.col("bounce").fill_null("none"))
+    phase = nw.col("phase")
+    ran = phase.is_in([COMPUTE, COMMITTED])
+    exit_code = nw.when(ran).then(nw.col("compute_exit_code"))
+    # Without a bounce, total_fees are rent, old debt, gas and fines. The credit pays the last two.
+    debt = nw.col("storage_fees_collected") + nw.col("credit_due_fees_collected").fill_null(0)
+    rows = rows.with_columns(
+        code=nw.when(phase == ACTION).then(nw.col("action_result_code")).otherwise(exit_code),
+        cost=nw.col("total_fees") + nw.col("bounce_fwd_fees").fill_null(0),
+        kept=_credit(rows) - (nw.col("total_fees") - debt),
+        settled=(nw.col("bounce") == "ok") | phase.is_in(_SETTLED),
+    )
+    # The account itself may pay for gas. For external messages it always does.
+    nothing = nw.col("settled").fill_null(value=False) | (nw.col("kept") < 0)
+    return rows.with_columns(
+        stuck=nw.when(nothing.fill_null(value=False)).then(nw.lit(0)).otherwise(nw.col("kept")),
+    )
+
+
+def _credit(rows: Frame) -> nw.Expr:
+    """Return what the message brought; null if it is unknown.
+
+    External messages and ticks bring nothing: what answers of 2024 show as the credit of external
+    messages is a random number. In a credit phase, a credit of 0 may be omitted. But answers of
+    2023 have no credit phase, although internal messages did bring value.
+    """
+    credit = nw.col("credit")
+    nothing = (nw.col("compute_gas_credit") > 0) | (nw.col("descr") == "tick_tock")
+    if "has_credit" in rows.collect_schema().names():
+        nothing |= credit.is_null() & nw.col("has_credit")
+    return nw.when(nothing.fill_null(value=False)).then(nw.lit(0)).otherwise(credit)
+
+
+def _conditions() -> dict[str, nw.Expr]:
+    """Return when a transaction is in a phase, unless a phase before that one is right.
+
+    Deposits and dust are skipped.
+    """
+    exit_code = nw.col("compute_exit_code")
+    done = nw.col("action_spec_actions") + nw.col("action_msgs_created")
+    left_out = nw.col("action_success") & (nw.col("action_tot_actions") > done)
+    return {
+        SKIPPED: nw.col("compute_skipped"),
+        COMPUTE: ~nw.col("compute_success"),
+        ACTION: ~nw.col("action_success"),
+        COMMITTED: nw.col("compute_success") & (exit_code != 0) & (exit_code != 1),
+        IGNORED: (nw.col("action_skipped_actions") > 0) | left_out,
+    }
+
+
+def _named(rows: Frame) -> Frame:
+    """Add `name` and `meaning`: each phase has its own table of codes."""
+    phase, code, reason = nw.col("phase"), nw.col("code"), nw.col("skipped_reason")
+    ran, acted = phase.is_in([COMPUTE, COMMITTED]), phase == ACTION
+    skipped, ignored = phase.is_in([SKIPPED, *_NO_CALL]), phase == IGNORED
+    table = nw.lit("")
+    if CODE_HASH in rows.collect_schema().names():
+        rows = engines.look_up_texts(rows, CODE_HASH, _TABLES, [_TABLE])
+        table = nw.col(_TABLE).fill_null("")
+    digits = code.cast(nw.Int64).cast(nw.String)
+    explanation = first_match(
+        (ran, nw.concat_str(table, digits, separator=_OF)),
+        (acted, nw.concat_str(nw.lit(ACTION), digits, separator=_OF)),
+        (skipped, nw.concat_str(nw.lit(SKIPPED), reason, separator=_OF)),
+        (ignored, nw.lit(IGNORED)),
+    )
+    rows = rows.with_columns(explanation.alias(_EXPLANATION))
+    rows = engines.look_up_texts(rows, _EXPLANATION, _EXPLANATIONS, ["name", "meaning"])
+    own = ran & nw.col("name").is_null() & exit_codes.is_contract_defined(code)
+    name = nw.when(skipped).then(reason).otherwise(nw.col("name"))
+    return rows.with_columns(
+        name=nw.coalesce(name, nw.when(own).then(nw.lit(exit_codes.CONTRACT_DEFINED_NAME))),
+        meaning=nw.coalesce(nw.col("meaning"), nw.when(own).then(nw.lit(_DEFINED))),
     )

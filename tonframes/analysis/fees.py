@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
-from tonframes.analysis.currency import names_of, read_prices, with_price_at
-from tonframes.analysis.doubts import UNMATCHED, in_doubt, sending, tell_unmatched, unmatched
-from tonframes.analysis.grouping import in_time_or_largest_first, take_grouped
-from tonframes.analysis.phases import EXCHANGE, is_exchanged, with_true_gas
-from tonframes.wire.schema import MESSAGES, TRANSACTIONS
+from tonframes.analysis.doubts import UNMATCHED, sending, tell_unmatched, unmatched
+from tonframes.analysis.gas import EXCHANGE, is_exchanged
+from tonframes.analysis.grouping import Options, Summary
+from tonframes.analysis.intake import Given
+from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from typing import Unpack
 
     import pandas as pd
 
@@ -36,7 +37,6 @@ COMPONENTS = ("storage", "gas", "action", "bounce", "import", "due")
 
 _UNSURE = (*COMPONENTS, "residual")
 _OF_ROWS = (*_UNSURE, "total_fees")
-_AMOUNTS = (*_OF_ROWS, "fwd_fees", "unknown", "cost")
 # Columns that are computed on the way.
 _STEPS = ("external", "free", "rest", "zero", "total", "complete", "sent")
 # What is added, and what is subtracted.
@@ -123,9 +123,9 @@ def fee_breakdown(transactions: AnyFrame) -> AnyFrame:
     >>> bool((fees.residual == 0).all())
     True
     """
-    rows = intake.take(transactions, "fee_breakdown", TRANSACTIONS, BREAKDOWN)
-    rows = engines.by_row(intake.numbered(rows, transactions), taken_apart)
-    return intake.give(rows, transactions, results.FEE_BREAKDOWN.names())
+    given = Given(transactions, "fee_breakdown", TRANSACTIONS)
+    rows = engines.by_row(given.take(BREAKDOWN, numbered=True), taken_apart)
+    return cast("AnyFrame", given.give(rows, results.FEE_BREAKDOWN.names()))
 
 
 def taken_apart(rows: Frame) -> Frame:
@@ -170,23 +170,11 @@ def _recorded_but_not_charged() -> nw.Expr:
 
 @overload
 def fee_summary(
-    transactions: Blocks,
-    messages: None = None,
-    *,
-    by: str | Sequence[str] = ...,
-    wide: bool = ...,
-    prices: pd.Series[Any] | None = ...,
-    currency: str = ...,
+    transactions: Blocks, messages: None = None, **options: Unpack[Options]
 ) -> pd.DataFrame: ...
 @overload
 def fee_summary(
-    transactions: AnyFrame,
-    messages: AnyFrame,
-    *,
-    by: str | Sequence[str] = ...,
-    wide: bool = ...,
-    prices: pd.Series[Any] | None = ...,
-    currency: str = ...,
+    transactions: AnyFrame, messages: AnyFrame, **options: Unpack[Options]
 ) -> AnyFrame: ...
 def fee_summary(
     transactions: AnyFrame,
@@ -237,7 +225,7 @@ def fee_summary(
 
     With `prices`, each amount in nanoton is followed by the amount in the currency, as a float:
     `cost_usd` and so on. It is null if a price of the group is unknown. The error of
-    floats is at most 2^-52 of the sum for each price that is used.
+    floats is at most 2^-51 of the sum for each price that is used.
 
     Raises
     ------
@@ -279,92 +267,29 @@ def fee_summary(
     third of that is already in total_fees, and it includes messages of failed action phases, which
     were never sent.
     """
-    messages = intake.paired("fee_summary", transactions, messages)
-    money = read_prices("fee_summary", prices, currency, _AMOUNTS)
-    sends = sending("fee_summary", transactions)
-    doubted = in_doubt(transactions)
-    rows, keys = take_grouped(
-        "fee_summary",
-        transactions,
-        messages,
-        (*BREAKDOWN, *(sends if doubted else ())),
-        by,
-        figures=(*names_of(results.FEE_SUMMARY, (), money), *_STEPS),
+    given, theirs = intake.entered("fee_summary", transactions, messages)
+    summary = Summary(
+        results.FEE_SUMMARY, given, theirs, by=by, wide=wide, prices=prices, currency=currency
     )
-    rows = with_price_at(
-        rows, money, "now", helper="fee_summary", in_memory=intake.in_memory(transactions)
-    )
-    outgoing = intake.take(
-        messages, "fee_summary", MESSAGES, ("tx_hash", "direction", "fwd_fee")
-    ).filter(nw.col("direction") == "out")
-    intake.same_engine("fee_summary", transactions=transactions, messages=messages)
-    outgoing = outgoing.select("tx_hash", fwd_fees="fwd_fee")
+    doubted = [*UNMATCHED] * given.in_doubt
+    rows = summary.transactions((*BREAKDOWN, *sending(given)), steps=_STEPS)
+    outgoing = theirs.take(["tx_hash", "direction", "fwd_fee"])
+    outgoing = outgoing.filter(nw.col("direction") == "out").select("tx_hash", fwd_fees="fwd_fee")
+    intake.same_engine(given, theirs)
     sent = sums.add_up(outgoing, ["tx_hash"], amounts=["fwd_fees"], rows_as="sent")
     rows = rows.join(sent, left_on="hash", right_on="tx_hash", how="left")
+    if doubted:
+        rows = engines.by_row(rows, lambda frame: unmatched(frame, "sent"))
     groups = sums.add_up(
-        engines.by_row(rows, _compared if doubted else taken_apart),
-        keys,
-        sums=[*sums.parts_of(rows, ["fwd_fees"]), *(UNMATCHED if doubted else ())],
-        amounts=_OF_ROWS,
+        engines.by_row(rows, taken_apart),
+        summary.keys,
+        sums=doubted,
+        amounts=(*_OF_ROWS, "fwd_fees"),
         unsure=_UNSURE,
         combine=_COMBINED,
-        currency=money,
+        currency=summary.money,
     )
     if doubted:
         groups = tell_unmatched("fee_summary", groups)
-    groups = sums.with_share(groups, "cost")
-    groups = sums.whole(
-        groups,
-        _AMOUNTS,
-        helper="fee_summary",
-        keys=keys,
-        wide=wide,
-        unsure=_UNSURE,
-        currency=money,
-    )
-    groups = groups.select(names_of(results.FEE_SUMMARY, keys, money))
-    return intake.give(in_time_or_largest_first(groups, "cost", keys), transactions)
-
-
-def _compared(rows: Frame) -> Frame:
-    return taken_apart(unmatched(rows, "sent"))
-
-
-@overload
-def undo_gas_exchange(transactions: Blocks) -> pd.DataFrame: ...
-@overload
-def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame: ...
-def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame:
-    """Restore gas and its fees to their values on the chain.
-
-    Deployed services (ton-index-go since 1.2.1, scan_common.go) exchange `gas_fees` and `gas_used`
-    if the fees are less than the gas, in order to repair old rows. Special masterchain accounts
-    meet that condition as well, because their gas is free: the service shows them with fees and
-    without gas. Executed steps use gas, so the exchanged values cannot be correct. The functions of
-    this package undo the exchange themselves; call this before your own calculations.
-
-    Parameters
-    ----------
-    transactions
-        A frame of any engine, or a `Blocks`, with block_workchain, compute_gas_used,
-        compute_gas_fees and compute_vm_steps.
-
-    Returns
-    -------
-    A new frame with the same columns. Only compute_gas_used and compute_gas_fees of exchanged rows
-    are different.
-
-    Examples
-    --------
-    >>> import pandas as pd
-    >>> row = {"block_workchain": -1, "compute_gas_used": 0, "compute_gas_fees": 6464}
-    >>> frame = pd.DataFrame([row | {"compute_vm_steps": 99}])
-    >>> undo_gas_exchange(frame)[["compute_gas_used", "compute_gas_fees"]].values.tolist()
-    [[6464, 0]]
-    """
-    rows = intake.take_whole(transactions, "undo_gas_exchange", TRANSACTIONS, EXCHANGE)
-    writes = ["compute_gas_used", "compute_gas_fees"]
-    result: AnyFrame = engines.replace(
-        rows, with_true_gas, reads=EXCHANGE, writes=writes
-    ).to_native()
-    return result
+    groups = summary.whole(sums.with_share(groups, "cost"), unsure=_UNSURE)
+    return cast("AnyFrame", summary.give(groups, largest="cost"))

@@ -2,27 +2,44 @@
 
 from __future__ import annotations
 
-import functools
 import math
-from typing import TYPE_CHECKING, Any, overload
+import operator
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake, results, sums
-from tonframes.analysis.currency import UNPRICED, names_of, read_prices, with_price_at
-from tonframes.analysis.expressions import as_float, divided, one_if, ratio
-from tonframes.analysis.grouping import in_time_or_largest_first, take_grouped
-from tonframes.analysis.phases import GAS, with_gas
+from tonframes.analysis.engines import as_float, divided, first_match, one_if, ratio
+from tonframes.analysis.grouping import Options, Summary
+from tonframes.analysis.intake import Given
 from tonframes.errors import shorten
 from tonframes.network.prices import GAS_LIMIT
+from tonframes.network.prices import checked_prices
+from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from typing import Unpack
 
     import pandas as pd
 
     from tonframes.analysis.engines import AnyFrame, Frame
     from tonframes.frames import Blocks
+    from tonframes.network.prices import Prices
+
+#: The columns that show whether a service has exchanged gas and its fees.
+EXCHANGE = ("block_workchain", "compute_gas_used", "compute_gas_fees", "compute_vm_steps")
+
+#: What `with_gas` reads, and the hash: the columns of `gas_summary`.
+GAS = (
+    "hash",
+    "block_workchain",
+    "compute_skipped",
+    "compute_gas_used",
+    "compute_gas_fees",
+    "compute_vm_steps",
+)
 
 _CODE = "account_state_code_hash_before"
 _COUNTS, _AMOUNTS = ("calls", "skipped", "free"), ("gas_used", "gas_fees", "vm_steps")
@@ -33,23 +50,11 @@ _QUANTILES = {"gas_median": 50, "gas_p95": 95}
 
 @overload
 def gas_summary(
-    transactions: Blocks,
-    messages: None = None,
-    *,
-    by: str | Sequence[str] = ...,
-    wide: bool = ...,
-    prices: pd.Series[Any] | None = ...,
-    currency: str = ...,
+    transactions: Blocks, messages: None = None, **options: Unpack[Options]
 ) -> pd.DataFrame: ...
 @overload
 def gas_summary(
-    transactions: AnyFrame,
-    messages: AnyFrame | None = ...,
-    *,
-    by: str | Sequence[str] = ...,
-    wide: bool = ...,
-    prices: pd.Series[Any] | None = ...,
-    currency: str = ...,
+    transactions: AnyFrame, messages: AnyFrame | None = ..., **options: Unpack[Options]
 ) -> AnyFrame: ...
 def gas_summary(
     transactions: AnyFrame,
@@ -105,16 +110,14 @@ def gas_summary(
 
     Transactions whose compute phase is missing add nothing to gas_used, gas_fees and vm_steps.
     These are null if they are unknown in all transactions. With `prices`, `gas_fees` is followed by
-    the same in the currency, as a float: `gas_fees_usd`. It is null if a price of the group is
-    unknown. The error of floats is at most 2^-52 of the sum for each price that is used.
+    the same in the currency, as a float: `gas_fees_usd` (`fee_summary`).
 
     Ratios and means are null if the divisor is 0.
 
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Notes
     -----
@@ -137,54 +140,38 @@ def gas_summary(
                   0x5a17c0de     42         734  1000000 136073115
     jetton_internal_transfer    204        8461    10403 114986405
     """
-    messages = intake.paired("gas_summary", transactions, messages)
-    money = read_prices("gas_summary", prices, currency, ["gas_fees"])
-    rows, keys = take_grouped(
-        "gas_summary",
-        transactions,
-        messages,
-        (*GAS, *["now"] * bool(money)),
-        by,
-        figures=(*names_of(results.GAS_SUMMARY, (), money), *_STEPS),
+    given, theirs = intake.entered("gas_summary", transactions, messages)
+    summary = Summary(
+        results.GAS_SUMMARY, given, theirs, by=by, wide=wide, prices=prices, currency=currency
     )
-    rows = with_price_at(
-        rows, money, "now", helper="gas_summary", in_memory=intake.in_memory(transactions)
-    )
-    grouping = keys or [sums.ALL]
-    rows = engines.by_row(rows, _counted)
+    rows = engines.by_row(summary.transactions(GAS, steps=_STEPS), _counted)
+    keys, money = summary.keys or [sums.ALL], summary.money
     # Every figure follows from how often each amount of gas occurs. That is far fewer rows.
     counts = sums.add_up(
         rows,
-        [*grouping, "gas"],
+        [*keys, "gas"],
         sums=["skipped", "free"],
         amounts=_AMOUNTS,
         unsure=_AMOUNTS,
         currency=money,
     )
     counts = engines.by_row(counts, _called)
-    counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
+    counts = engines.by_group(counts, keys, partial(_ranked, keys=keys))
     counts = engines.by_row(counts, _measured)
-    added = ["transactions", *_COUNTS, *sums.counts_of(_AMOUNTS)]
-    priced = [] if money is None else [UNPRICED, *money.columns]
-    groups = counts.group_by(grouping, drop_null_keys=False).agg(
-        *(nw.col(name).sum() for name in (*added, *sums.parts_of(counts, _AMOUNTS), *priced)),
-        *(nw.col(name).min() for name in _QUANTILES),
-        nw.col("gas").max().alias("gas_max"),
-        nw.col("bounded").max(),
+    added = ["transactions", *_COUNTS, *sums.counts_of(_AMOUNTS), *_AMOUNTS]
+    priced = [] if money is None else [sums.UNPRICED, *money.columns]
+    groups = sums.grouped(
+        counts,
+        keys,
+        [*added, *priced],
+        amounts=_AMOUNTS,
+        least=list(_QUANTILES),
+        largest=["gas_max", "bounded"],
     )
-    groups = sums.narrowed(groups, [*added, *_QUANTILES, "gas_max", "bounded"], _AMOUNTS)
-    groups = sums.whole(
-        groups,
-        _AMOUNTS,
-        helper="gas_summary",
-        keys=keys,
-        wide=wide,
-        unsure=_AMOUNTS,
-        currency=money,
+    groups = engines.by_row(
+        summary.whole(groups, also=["gas_used", "vm_steps"], unsure=_AMOUNTS), _with_ratios
     )
-    groups = engines.by_row(groups, _with_ratios)
-    groups = groups.select(names_of(results.GAS_SUMMARY, keys, money))
-    return intake.give(in_time_or_largest_first(groups, "gas_fees", keys), transactions)
+    return cast("AnyFrame", summary.give(groups, largest="gas_fees"))
 
 
 def _counted(rows: Frame) -> Frame:
@@ -209,10 +196,6 @@ def _called(counts: Frame) -> Frame:
             nw.when(ran).then(nw.col(name)).otherwise(skipped).alias(name)
             for name in sums.counts_of(_AMOUNTS)
         ),
-        *(
-            nw.when(ran).then(nw.col(name)).otherwise(nw.lit(0)).alias(name)
-            for name in sums.parts_of(counts, _AMOUNTS)
-        ),
     )
 
 
@@ -232,15 +215,16 @@ def _measured(counts: Frame) -> Frame:
             for name, percent in _QUANTILES.items()
         ),
         nw.when(nw.col("calls") > nw.col("free")).then(nw.col("gas")).alias("bounded"),
+        gas_max=nw.col("gas"),
     )
 
 
 def _with_ratios(groups: Frame) -> Frame:
     return groups.with_columns(
-        gas_mean=ratio(groups, "gas_used", "calls"),
-        price_per_gas=ratio(groups, "gas_fees", "gas_used"),
-        limit_use_max=divided(as_float(groups, "bounded"), GAS_LIMIT),
-        gas_per_step=ratio(groups, "gas_used", "vm_steps"),
+        gas_mean=ratio("gas_used", "calls"),
+        price_per_gas=ratio("gas_fees", "gas_used"),
+        limit_use_max=divided(as_float("bounded"), GAS_LIMIT),
+        gas_per_step=ratio("gas_used", "vm_steps"),
     )
 
 
@@ -324,38 +308,212 @@ def gas_outliers(
         raise TypeError(f"min_calls is an int, not {shorten(min_calls)}")
     if min_calls < 1:
         raise ValueError(f"min_calls is at least 1, not {min_calls}")
-    messages = intake.paired("gas_outliers", transactions, messages)
     result = results.GAS_OUTLIERS
-    needs = (*GAS, "account", "lt", "now")
-    figures = (*result.figures[4:], *_STEPS)
-    rows, keys = take_grouped("gas_outliers", transactions, messages, needs, by, figures=figures)
-    grouping = keys or [sums.ALL]
-    rows = engines.by_row(rows, functools.partial(_calls, kept=[*result.figures[:4], *keys]))
+    given, theirs = intake.entered("gas_outliers", transactions, messages)
+    summary = Summary(result, given, theirs, by=by)
+    columns = ("hash", "account", "lt", "now")
+    rows = summary.transactions((*GAS, *columns), steps=_STEPS, also=columns)
+    keys = summary.keys or [sums.ALL]
+    kept = dict.fromkeys([*columns, *summary.keys])
+    rows = engines.by_row(
+        rows, lambda frame: with_gas(frame).select(*kept, "gas", nw.lit(0).alias(sums.ALL))
+    )
     rows = rows.filter(~nw.col("gas").is_null())
     if _CODE in keys:
         rows = rows.filter(~nw.col(_CODE).is_null())
     # The median follows from how often each amount of gas occurs. That is far fewer rows.
-    counts = sums.add_up(rows, [*grouping, "gas"], rows_as="calls")
-    counts = engines.by_group(counts, grouping, functools.partial(_ranked, keys=grouping))
-    groups = engines.by_row(counts, _halved).group_by(grouping, drop_null_keys=False)
-    usual = groups.agg(nw.col("gas_median").min(), calls=nw.col("of").max())
-    usual = engines.integers(usual, "gas_median", "calls").filter(nw.col("calls") >= min_calls)
-    rows = engines.join_groups(rows, usual, grouping)
-    rows = rows.filter(nw.col("gas") > nw.col("gas_median") * float(factor))
-    rows = engines.by_row(rows, functools.partial(_compared, columns=result.names(keys)))
-    return intake.give(engines.largest_first(rows, "ratio", ["hash"]), transactions)
-
-
-def _calls(rows: Frame, kept: Sequence[str]) -> Frame:
-    return with_gas(rows).select(*dict.fromkeys(kept), "gas", nw.lit(0).alias(sums.ALL))
-
-
-def _halved(counts: Frame) -> Frame:
-    """Add the gas that at least half of the calls do not exceed; its minimum is the median."""
+    counts = sums.add_up(rows, [*keys, "gas"], rows_as="calls")
+    counts = engines.by_group(counts, keys, partial(_ranked, keys=keys))
+    # The median is the least gas that at least half of the calls do not exceed.
     half = nw.when(nw.col("up_to") * 2 >= nw.col("of")).then(nw.col("gas"))
-    return counts.with_columns(gas_median=half)
+    counts = engines.by_row(
+        counts, lambda frame: frame.with_columns(gas_median=half, calls=nw.col("of"))
+    )
+    usual = sums.grouped(counts, keys, [], least=["gas_median"], largest=["calls"])
+    usual = engines.integers(usual, "calls").filter(nw.col("calls") >= min_calls)
+    rows = engines.join_groups(rows, usual, keys)
+    rows = rows.filter(nw.col("gas") > nw.col("gas_median") * float(factor))
+    rows = engines.by_row(
+        rows,
+        lambda frame: frame.with_columns(
+            gas_used=nw.col("gas"), ratio=ratio("gas", "gas_median")
+        ).select(result.names(summary.keys)),
+    )
+    return cast("AnyFrame", given.give(engines.largest_first(rows, "ratio", ["hash"])))
 
 
-def _compared(rows: Frame, columns: Sequence[str]) -> Frame:
-    rows = rows.with_columns(gas_used=nw.col("gas"))
-    return rows.with_columns(ratio=ratio(rows, "gas_used", "gas_median")).select(columns)
+# ── the exchange of gas and fees ─────────────────────────────────────────────────────────────────
+
+
+@overload
+def undo_gas_exchange(transactions: Blocks) -> pd.DataFrame: ...
+@overload
+def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame: ...
+def undo_gas_exchange(transactions: AnyFrame) -> AnyFrame:
+    """Restore gas and its fees to their values on the chain.
+
+    Deployed services (ton-index-go since 1.2.1, scan_common.go) exchange `gas_fees` and `gas_used`
+    if the fees are less than the gas, in order to repair old rows. Special masterchain accounts
+    meet that condition as well, because their gas is free: the service shows them with fees and
+    without gas. Executed steps use gas, so the exchanged values cannot be correct. The functions of
+    this package undo the exchange themselves; call this before your own calculations.
+
+    Parameters
+    ----------
+    transactions
+        A frame of any engine, or a `Blocks`, with block_workchain, compute_gas_used,
+        compute_gas_fees and compute_vm_steps.
+
+    Returns
+    -------
+    A new frame with the same columns. Only compute_gas_used and compute_gas_fees of exchanged rows
+    are different.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> row = {"block_workchain": -1, "compute_gas_used": 0, "compute_gas_fees": 6464}
+    >>> frame = pd.DataFrame([row | {"compute_vm_steps": 99}])
+    >>> undo_gas_exchange(frame)[["compute_gas_used", "compute_gas_fees"]].values.tolist()
+    [[6464, 0]]
+    """
+    rows = Given(transactions, "undo_gas_exchange", TRANSACTIONS).whole(EXCHANGE)
+    writes = ["compute_gas_used", "compute_gas_fees"]
+    rows = engines.replace(rows, with_true_gas, reads=EXCHANGE, writes=writes)
+    return cast("AnyFrame", rows.to_native())
+
+
+def is_exchanged() -> nw.Expr:
+    """Return whether a service has exchanged gas and its fees (see `undo_gas_exchange`)."""
+    free = (nw.col("block_workchain") == -1) & (nw.col("compute_gas_used") == 0)
+    ran = (nw.col("compute_gas_fees") > 0) & (nw.col("compute_vm_steps") > 0)
+    return (free & ran).fill_null(value=False)
+
+
+def with_true_gas(rows: Frame) -> Frame:
+    """Undo the exchange of gas and its fees in rows that hold the columns of `EXCHANGE`."""
+    used, fees = nw.col("compute_gas_used"), nw.col("compute_gas_fees")
+    return (
+        rows.with_columns(exchanged=is_exchanged())
+        .with_columns(
+            compute_gas_used=nw.when(nw.col("exchanged")).then(fees).otherwise(used),
+            compute_gas_fees=nw.when(nw.col("exchanged")).then(used).otherwise(fees),
+        )
+        .drop("exchanged")
+    )
+
+
+def with_gas(rows: Frame) -> Frame:
+    """Add `gas`, null if the contract was not run, and whether it was `skipped` or `free`."""
+    rows = with_true_gas(rows).with_columns(
+        skipped=nw.col("compute_skipped").fill_null(value=False)
+    )
+    rows = rows.with_columns(gas=nw.when(~nw.col("skipped")).then(nw.col("compute_gas_used")))
+    # The list of special accounts changes. They are recognized by their fee: all others pay one.
+    free = (nw.col("block_workchain") == -1) & (nw.col("compute_gas_fees") == 0)
+    ran = ~nw.col("gas").is_null()
+    return rows.with_columns(free=(free & ran).fill_null(value=False))
+
+
+# ── prices ───────────────────────────────────────────────────────────────────────────────────────
+
+
+@overload
+def price_of(transactions: Blocks, *, prices: Iterable[Prices] | None = ...) -> pd.DataFrame: ...
+@overload
+def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = ...) -> AnyFrame: ...
+def price_of(transactions: AnyFrame, *, prices: Iterable[Prices] | None = None) -> AnyFrame:
+    """Find the prices at which each transaction paid for its gas.
+
+    Parameters
+    ----------
+    transactions
+        A frame of any engine, of our tables or of the public lake, or a `Blocks`.
+        `tonframes.analysis.gas.GAS` names the columns; now is needed as well.
+    prices
+        The price history. None means `tonframes.network.prices.PRICES`, the history of mainnet.
+        Pass your own if the network is not mainnet, or if the prices have changed.
+
+    Returns
+    -------
+    A frame of the same engine with a row for each transaction (on pandas with its index):
+
+    - hash: the transaction.
+    - price: name of the row of the history whose prices give its gas fee, to the nanoton.
+    - reason: why `price` is null:
+
+      - skipped: the contract was not run.
+      - free: gas of special accounts costs nothing.
+      - none: no known price fits. The prices have changed, or the network is not mainnet.
+      - several: more than one row of the history fits.
+      - unknown: the compute phase is missing.
+
+    Notes
+    -----
+    The time does not determine the price. The block of a price change is not on record, and a shard
+    uses the prices of the masterchain block that it refers to, so two shards may use different
+    prices for a moment. Each row of the account's workchain is tried. If several fit, those in
+    force at `now` are preferred. Two rows of `PRICES` never fit the same fee: of any two, one is
+    higher for every amount of gas.
+
+    Examples
+    --------
+    >>> from tonframes import read_blocks, sample
+    >>> found = price_of(read_blocks(sample()))
+    >>> found.price.value_counts().to_dict()
+    {'basechain from May 2026': 2322, 'masterchain': 6}
+    >>> found.reason.value_counts().to_dict()
+    {'free': 363, 'skipped': 309}
+    """
+    given = Given(transactions, "price_of", TRANSACTIONS)
+    rows = given.take((*GAS, "now"), numbered=True)
+    rows = engines.by_row(rows, partial(_tried, prices=checked_prices(prices)))
+    return cast("AnyFrame", given.give(rows, results.PRICE_OF.names()))
+
+
+def _tried(rows: Frame, prices: Sequence[Prices]) -> Frame:
+    # Columns, because most engines evaluate an expression as often as it is written.
+    merits = [f"merit_{place}" for place in range(len(prices))]
+    rows = with_gas(rows).with_columns(
+        _merit(row).alias(merit) for row, merit in zip(prices, merits, strict=True)
+    )
+    best = nw.col("best")
+    rows = rows.with_columns(best=nw.max_horizontal(*merits))
+    fitting = (one_if(nw.col(name) == best) for name in merits)
+    rows = rows.with_columns(fitting=reduce(operator.add, fitting))
+    lacking = nw.col("gas").is_null() | nw.col("compute_gas_fees").is_null()
+    reasons = {
+        "skipped": nw.col("skipped"),
+        "free": nw.col("free"),
+        "unknown": lacking,
+        "none": best == 0,
+        "several": nw.col("fitting") > 1,
+    }
+    reason = first_match(*((holds, nw.lit(name)) for name, holds in reasons.items()))
+    rows = rows.with_columns(reason=reason)
+    price: nw.Expr = nw.when(best < 0).then(nw.lit(""))
+    for row, merit in zip(prices, merits, strict=True):
+        this = (nw.col(merit) == best) & nw.col("reason").is_null()
+        price = nw.when(this).then(nw.lit(row.name)).otherwise(price)
+    return rows.with_columns(price=price)
+
+
+def _merit(row: Prices) -> nw.Expr:
+    """Return 1 if a row of the history gives the fee, 2 if it was also in force, 0 if not."""
+    earliest = 0 if row.valid_from is None else row.valid_from
+    latest = 2**62 if row.valid_until is None else row.valid_until
+    in_force = (nw.col("now") >= earliest) & (nw.col("now") <= latest)
+    # The gas fee is the flat price plus the rounded price of the rest. Spark divides integers
+    # through a double, so this uses products: f == ceil(x / 2^16) means f * 2^16 >= x and
+    # (f - 1) * 2^16 < x. The network has no numbers that overflow here.
+    gas = _within("gas", 2**62 // max(1, row.gas_price))
+    beyond = nw.when(gas > row.flat_gas_limit).then(gas - row.flat_gas_limit)
+    fixed = nw.when(gas <= row.flat_gas_limit).then(nw.lit(0)).otherwise(beyond) * row.gas_price
+    fee = _within("compute_gas_fees", 2**46) - row.flat_gas_price
+    own = nw.col("block_workchain") == row.workchain
+    fits = own & (fee * 2**16 >= fixed) & ((fee - 1) * 2**16 < fixed)
+    return one_if(fits) + one_if(fits & in_force)
+
+
+def _within(name: str, most: int) -> nw.Expr:
+    return nw.when((nw.col(name) >= 0) & (nw.col(name) <= most)).then(nw.col(name))

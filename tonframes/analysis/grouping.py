@@ -1,205 +1,216 @@
-"""Group transactions: by their columns, by the message that started them, or by time."""
+"""The summaries: what they have in common before and after they add up amounts.
+
+Transactions are grouped by their columns, by the message that started them, or by time.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypedDict
 
 import narwhals as nw
 
-from tonframes.analysis import engines, intake
+from tonframes.analysis import engines, intake, sums
 from tonframes.analysis.doubts import tell_repeated, tell_unstarted
-from tonframes.analysis.operations import OPERATION, read_of, to_messages, to_transactions
+from tonframes.analysis.money import read_prices, with_price_at
+from tonframes.analysis.operations import OPERATION, reads_of, to_messages, to_transactions
 from tonframes.analysis.periods import PERIODS, with_period
-from tonframes.analysis.sums import ALL
 from tonframes.errors import did_you_mean, shorten
 from tonframes.network.opcodes import unsigned_opcodes
-from tonframes.wire.schema import MESSAGES, TRANSACTIONS
+from tonframes.wire.schema import MESSAGES
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from tonframes.analysis.engines import Frame
-    from tonframes.wire.record import Table
+    from tonframes.analysis.intake import Given
+    from tonframes.analysis.results import Result
 
 #: What `by` may name in addition to columns.
 COMPUTED = (*PERIODS, OPERATION)
 
 
-def keys_of(helper: str, by: str | Sequence[str]) -> list[str]:
-    """Return what to group by as a list of names, each once.
+class Options(TypedDict, total=False):
+    """The options of every summary, for its types."""
 
-    Parameters
-    ----------
-    helper
-        Name of the function that the user called, for error messages.
-    by
-        One name, or a list of names.
+    by: str | Sequence[str]
+    wide: bool
+    prices: pd.Series[Any] | None
+    currency: str
 
-    Raises
-    ------
-    TypeError
-        `by` is something else.
+
+class Summary:
+    """One call of a summary, which adds up the rows of `given`.
+
+    If these are transactions, columns of `messages` are joined. The amounts of `result` are those
+    to convert at `prices`.
     """
+
+    def __init__(
+        self,
+        result: Result,
+        given: Given,
+        messages: Given | None = None,
+        *,
+        by: str | Sequence[str],
+        wide: bool = False,
+        prices: object = None,
+        currency: str = "USD",
+    ) -> None:
+        self.result, self.helper, self.given, self.messages = result, result.name, given, messages
+        self.keys = keys_of(self.helper, by)
+        self.wide = wide
+        self.money = read_prices(self.helper, prices, currency, result.amounts)
+        self.suffix = "" if self.money is None else self.money.suffix
+
+    def transactions(
+        self,
+        needs: Iterable[str],
+        *,
+        steps: Iterable[str],
+        keys: Sequence[str] | None = None,
+        also: Sequence[str] = (),
+    ) -> Frame:
+        """Return transactions with the columns to group by, and with their price.
+
+        The keys are columns of transactions; columns of messages, which means of the message that
+        started the transaction; `OPERATION`; or `PERIODS`, in UTC. Opcodes are unsigned, and null
+        for external messages. If a frame has a column `OPERATION`, this column is used. Keys cannot
+        be columns of the result or of `steps`, apart from those of `also`.
+        """
+        keys = self.keys if keys is None else keys
+        self.refuse_figures([key for key in keys if key not in also], steps)
+        periods = [key for key in keys if key in PERIODS]
+        self.refuse_own(periods)
+        ours = self.given.columns
+        own = [key for key in keys if key in ours and key not in periods]
+        others = [key for key in keys if key not in ours and key not in periods]
+        messages = self.messages
+        if others and (messages is None or messages.passed is None):
+            self._refuse_without_messages(others[0])
+        typed = OPERATION in others or (bool(others) and "descr" in ours)
+        timed = bool(periods) or self.money is not None
+        needs = [*needs, "hash", *["now"] * timed, *["descr"] * typed]
+        rows = self.given.take(needs, also=own)
+        tell_repeated(self.given, rows)
+        if others and messages is not None:
+            theirs = messages.columns
+            self.refuse_unknown(others, theirs, [*ours, *theirs])
+            reads = ["tx_hash", "direction", *["source"] * ("opcode" in others)]
+            incoming = messages_with(messages, others, reads).filter(nw.col("direction") == "in")
+            if "opcode" in others:
+                incoming = engines.by_row(incoming, _with_internal_opcode)
+            incoming = engines.once(incoming.select("tx_hash", *others), "tx_hash")
+            intake.same_engine(self.given, messages)
+            tell_unstarted(self.given, rows, incoming)
+            rows = rows.join(incoming, left_on="hash", right_on="tx_hash", how="left")
+            if OPERATION in others:
+                rows = engines.by_row(rows, to_transactions)
+        return self.timed(rows, periods, "now")
+
+    def timed(self, rows: Frame, periods: Sequence[str], seconds: str) -> Frame:
+        """Add periods, and the price in force, at unix seconds."""
+        for period in periods:
+            rows = with_period(rows, period, seconds)
+        return with_price_at(
+            rows, self.money, seconds, helper=self.helper, in_memory=self.given.in_memory
+        )
+
+    def whole(
+        self, groups: Frame, *, also: Sequence[str] = (), unsure: Sequence[str] = ()
+    ) -> Frame:
+        """Return the amounts of the result, and others, as `sums.whole` does."""
+        return sums.whole(
+            groups,
+            [*self.result.amounts, *also],
+            helper=self.helper,
+            keys=self.keys,
+            wide=self.wide,
+            unsure=unsure,
+            currency=self.money,
+        )
+
+    def give(self, groups: Frame, *, largest: str = "") -> Any:
+        """Return the result, the largest figure first, or in the order of keys or of time."""
+        groups = groups.select(self.result.names(self.keys, self.suffix))
+        if not largest or (self.keys and set(self.keys) <= set(PERIODS)):
+            ordered = groups.sort(*self.keys, nulls_last=True) if self.keys else groups
+        else:
+            ordered = engines.largest_first(groups, largest, self.keys)
+        return self.given.give(ordered)
+
+    # ── what by= cannot contain ──────────────────────────────────────────────────────────────────
+
+    def refuse_figures(self, keys: Sequence[str], steps: Iterable[str]) -> None:
+        """Raise an error if a key has the name of a column that the helper computes."""
+        computed = {*self.result.names((), self.suffix), *steps, sums.ALL}
+        if taken := next((key for key in keys if key in computed), None):
+            raise ValueError(
+                f"{self.helper} cannot group by {taken!r}: it is a column of the result, or of a "
+                "step towards it. To group by a column of your own, rename it"
+            )
+
+    def refuse_own(self, keys: Sequence[str]) -> None:
+        """Raise an error if a frame has a column with the name of a computed key."""
+        for each in (self.given, self.messages) if keys else ():
+            # The messages of a `Blocks` are those of the schema: they need not be read.
+            if each is None or each.passed is None or (each is self.messages and each.of_tables):
+                continue
+            if own := next((key for key in keys if key in each.columns), None):
+                raise ValueError(
+                    f"{self.helper} cannot group by {own!r}: the frame of {each.table.name} has a "
+                    f"column of this name, and {self.helper} computes {own!r} itself. Rename the "
+                    "column to group by it, or leave it out"
+                )
+
+    def refuse_unknown(
+        self, keys: Sequence[str], columns: Iterable[str], known: Iterable[str]
+    ) -> None:
+        """Raise an error if no frame has the column of a key."""
+        here = {*columns, OPERATION}
+        if unknown := next((key for key in keys if key not in here), None):
+            near = did_you_mean(unknown, [*known, *COMPUTED])
+            raise ValueError(
+                f"{self.helper} cannot group by {unknown!r}: there is no such column. by= takes "
+                f"columns of the frames, {OPERATION}, {', '.join(PERIODS[:-1])} and "
+                f"{PERIODS[-1]}{near}"
+            )
+
+    def _refuse_without_messages(self, key: str) -> None:
+        if key in (*MESSAGES.schema.names, OPERATION):
+            raise ValueError(
+                f"{self.helper} cannot group by {key!r} without messages: pass messages=, or a "
+                "Blocks"
+            )
+        near = did_you_mean(key, [*self.given.columns, *MESSAGES.schema.names, *COMPUTED])
+        raise ValueError(
+            f"{self.helper} cannot group by {key!r}: transactions have no such column. Pass "
+            f"messages= for {OPERATION} and columns of messages; {', '.join(PERIODS)} are computed "
+            f"from now{near}"
+        )
+
+
+def keys_of(helper: str, by: str | Sequence[str]) -> list[str]:
+    """Return what to group by as a list of names, each once."""
     keys = [by] if isinstance(by, str) else by
     if not isinstance(keys, Sequence) or not all(isinstance(key, str) for key in keys):
         raise TypeError(f"{helper} groups by names of columns, not by {shorten(by)}")
     return list(dict.fromkeys(keys))
 
 
-def take_grouped(
-    helper: str,
-    transactions: object,
-    messages: object | None,
-    needs: Iterable[str],
-    by: str | Sequence[str],
-    *,
-    figures: Iterable[str] = (),
-) -> tuple[Frame, list[str]]:
-    """Return transactions with the columns to group by.
-
-    Parameters
-    ----------
-    helper
-        Name of the function that the user called, for error messages.
-    transactions, messages
-        What the user passed.
-    needs
-        Columns of transactions that the helper reads.
-    by
-        Columns of transactions; columns of messages, which means of the message that started the
-        transaction; `OPERATION`; or `PERIODS`, in UTC. With no name, all rows are one group. If a
-        frame has a column `OPERATION`, this column is used.
-    figures
-        Columns of the result, and of the steps towards it: `by` cannot contain them.
-
-    Returns
-    -------
-    The rows, and the names of the columns to group by. Opcodes are unsigned, and null for external
-    messages.
-
-    Raises
-    ------
-    ValueError
-        There is no such column, or a frame has a column with the name of a period or figure.
-    """
-    keys = keys_of(helper, by)
-    refuse_figures(helper, keys, figures)
-    periods = [key for key in keys if key in PERIODS]
-    refuse_ambiguous(helper, periods, transactions, messages)
-    ours = intake.columns_of(transactions, helper, TRANSACTIONS)
-    own = [key for key in keys if key in ours and key not in periods]
-    others = [key for key in keys if key not in ours and key not in periods]
-    if others and messages is None:
-        if others[0] in (*MESSAGES.schema.names, OPERATION):
-            raise ValueError(
-                f"{helper} cannot group by {others[0]!r} without messages: pass messages=, or a "
-                "Blocks"
-            )
-        near = did_you_mean(others[0], [*ours, *MESSAGES.schema.names, *COMPUTED])
-        raise ValueError(
-            f"{helper} cannot group by {others[0]!r}: transactions have no such column. Pass "
-            f"messages= for {OPERATION} and columns of messages; {', '.join(PERIODS)} are computed "
-            f"from now{near}"
-        )
-    typed = OPERATION in others or (bool(others) and "descr" in ours)
-    needs = [*needs, "hash", *["now"] * bool(periods), *["descr"] * typed]
-    rows = intake.take(transactions, helper, TRANSACTIONS, needs, also=own)
-    tell_repeated(helper, transactions, rows)
-    if others:
-        theirs = intake.columns_of(messages, helper, MESSAGES)
-        refuse_unknown(helper, others, theirs, [*ours, *theirs])
-        incoming = _in_messages(helper, messages, others)
-        intake.same_engine(helper, transactions=transactions, messages=messages)
-        tell_unstarted(helper, transactions, rows, incoming)
-        rows = _with_in_message(rows, incoming, others)
-    for period in periods:
-        rows = with_period(rows, period, "now")
-    return rows, keys
-
-
-def in_time_or_largest_first(groups: Frame, figure: str, keys: Sequence[str]) -> Frame:
-    """Sort groups: those of periods alone in the order of time, others by a figure."""
-    if keys and set(keys) <= set(PERIODS):
-        return engines.in_order(groups, keys)
-    return engines.largest_first(groups, figure, keys)
-
-
-def refuse_figures(helper: str, keys: Sequence[str], figures: Iterable[str]) -> None:
-    """Raise an error if a key has the name of a column that the helper computes."""
-    here = {*figures, ALL}
-    if taken := next((key for key in keys if key in here), None):
-        raise ValueError(
-            f"{helper} cannot group by {taken!r}: it is a column of the result, or of a step "
-            "towards it. To group by a column of your own, rename it"
-        )
-
-
-def refuse_ambiguous(
-    helper: str, computed: Sequence[str], transactions: object, messages: object | None
-) -> None:
-    """Raise an error if transactions or messages have a column with the name of a computed key."""
-    if computed:
-        refuse_own(helper, computed, transactions, TRANSACTIONS)
-        # A Blocks is in both places. Its messages are those of the schema: they need not be read.
-        if messages is not None and messages is not transactions:
-            refuse_own(helper, computed, messages, MESSAGES)
-
-
-def refuse_own(helper: str, computed: Sequence[str], frame: object, table: Table) -> None:
-    """Raise an error if a frame has a column with the name of a computed key."""
-    here = set(intake.columns_of(frame, helper, table))
-    if found := next((key for key in computed if key in here), None):
-        raise ValueError(
-            f"{helper} cannot group by {found!r}: the frame of {table.name} has a column of this "
-            f"name, and {helper} computes {found!r} itself. Rename the column to group by it, or "
-            "leave it out"
-        )
-
-
-def refuse_unknown(
-    helper: str, keys: Sequence[str], found: Iterable[str], known: Iterable[str]
-) -> None:
-    """Raise an error if no frame has the column of a key."""
-    here = {*found, OPERATION}
-    if unknown := next((key for key in keys if key not in here), None):
-        near = did_you_mean(unknown, [*known, *COMPUTED])
-        raise ValueError(
-            f"{helper} cannot group by {unknown!r}: there is no such column. by= takes columns of "
-            f"the frames, {OPERATION}, {', '.join(PERIODS[:-1])} and {PERIODS[-1]}{near}"
-        )
-
-
-def _in_messages(helper: str, messages: object, names: list[str]) -> Frame:
-    """Return columns of in-messages: one row for each transaction, however often it is there."""
-    incoming = messages_with(
-        messages, helper, names, ["tx_hash", "direction", *["source"] * ("opcode" in names)]
-    ).filter(nw.col("direction") == "in")
-    if "opcode" in names:
-        incoming = engines.by_row(incoming, _with_internal_opcode)
-    return engines.once(incoming.select("tx_hash", *names), "tx_hash")
-
-
-def _with_in_message(rows: Frame, incoming: Frame, names: list[str]) -> Frame:
-    rows = rows.join(incoming, left_on="hash", right_on="tx_hash", how="left")
-    if OPERATION not in names:
-        return rows
-    return engines.by_row(rows, to_transactions)
-
-
-def messages_with(messages: object, helper: str, names: list[str], needs: Sequence[str]) -> Frame:
+def messages_with(messages: Given, keys: Sequence[str], needs: Sequence[str]) -> Frame:
     """Return messages with columns to group by. The operation is computed; opcodes are unsigned."""
-    found = intake.columns_of(messages, helper, MESSAGES)
-    own = [name for name in names if name in found]
-    known = [name for name in own if name in MESSAGES.schema.names]
-    computed = OPERATION in names and OPERATION not in own
-    reads = read_of(messages, helper) if computed else []
-    rows = intake.take(messages, helper, MESSAGES, [*needs, *known, *reads], also=own)
+    own = [key for key in keys if key in messages.columns]
+    known = [key for key in own if key in MESSAGES.schema.names]
+    computed = OPERATION in keys and OPERATION not in own
+    reads = reads_of(messages) if computed else []
+    rows = messages.take([*needs, *known, *reads], also=own)
     if computed:
         rows = engines.by_row(rows, to_messages)
-    return engines.by_row(rows, _with_unsigned_opcode) if "opcode" in names else rows
-
-
-def _with_unsigned_opcode(rows: Frame) -> Frame:
-    return rows.with_columns(opcode=unsigned_opcodes(nw.col("opcode")))
+    if "opcode" in keys:
+        unsigned = unsigned_opcodes(nw.col("opcode"))
+        rows = engines.by_row(rows, lambda frame: frame.with_columns(opcode=unsigned))
+    return rows
 
 
 def _with_internal_opcode(rows: Frame) -> Frame:

@@ -1,13 +1,13 @@
 """Check the frames that users pass, and return results as frames of the same engine.
 
-pandas turns integers with nulls into floats, except in its nullable dtypes. `take` uses these.
+pandas turns integers with nulls into floats, except in its nullable dtypes, which `Given` uses.
 """
 
 from __future__ import annotations
 
 import inspect
-from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
 
 import narwhals as nw
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from tonframes.analysis.engines import AnyFrame, Frame
+    from tonframes.analysis.engines import Frame
     from tonframes.wire.kinds import Kind
     from tonframes.wire.record import Table
 
@@ -32,82 +32,144 @@ _NUMBERS = (INT, DIGITS, OPCODE, SHARD)
 _NAMED = 6  # columns of a wrong frame that an error names
 
 
-def take(
-    frame: object, helper: str, table: Table, needs: Iterable[str], *, also: Iterable[str] = ()
-) -> Frame:
-    """Return a frame for a helper: its columns are checked, and columns not needed are dropped.
+class Given:
+    """What the user passed to a helper as one of our tables: a frame, or such as a `Blocks`."""
 
-    Frames of pandas and pyarrow become frames of polars, which `give` converts back.
+    def __init__(self, passed: object, helper: str, table: Table) -> None:
+        self.passed, self.helper, self.table = passed, helper, table
+        self.of_tables = has_tables(passed)
 
-    Parameters
-    ----------
-    frame
-        What the user passed: a frame, or an object with a frame for each table (`Blocks`).
-    helper
-        Name of the function that the user called, for error messages.
-    table
-        The table whose columns the frame must have.
-    needs
-        Columns that the helper reads; their kinds are those of the schema.
-    also
-        Further columns to keep, of any dtype, such as those to group by.
+    @cached_property
+    def native(self) -> Any:
+        """The frame itself; no frame is created of other tables."""
+        several = self.of_tables or isinstance(self.passed, TableSet)
+        return getattr(self.passed, self.table.name, self.passed) if several else self.passed
 
-    Raises
-    ------
-    TypeError
-        `frame` is not a frame of a known engine, or a column has the wrong dtype.
-    ValueError
-        A column is missing.
-    """
-    given, needs = _chosen(frame, table), list(dict.fromkeys(needs))
-    names = list(dict.fromkeys([*needs, *also]))
-    rows = _enter(given, helper, table)
-    _refuse_missing(rows, helper, table, names)
-    if is_dataset(given):
-        rows = nw.from_native(given.to_table(columns=names), eager_only=True)
-    return engines.lazy(_typed(rows.select(names), helper, table, needs).to_native())
+    @cached_property
+    def rows(self) -> nw.DataFrame[Any] | Frame:
+        """The frame; of a data set no rows, but the columns: `take` reads those it needs."""
+        native = self.native
+        rows = enter(native.schema.empty_table() if is_dataset(native) else native, self.helper)
+        if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
+            hint = ": pass two frames, or a Blocks in place of both" if native is None else ""
+            raise TypeError(
+                f"{self.helper} takes {self.table.name} as a frame of {_ENGINES}, not "
+                f"{type(native).__name__}{hint}"
+            )
+        return rows
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        # Without dtypes, which narwhals finds out from the rows of columns of Python objects, and
+        # on DuckDB with a query for the time zone.
+        if self.rows.implementation.is_duckdb():
+            return list(self.rows.to_native().columns)
+        eager = isinstance(self.rows, nw.DataFrame)
+        return self.rows.columns if eager else self.rows.collect_schema().names()
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the frame is not lazy."""
+        # Without reading the table of a `TableSet`.
+        return isinstance(self.passed, TableSet) or isinstance(self.rows, nw.DataFrame)
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether to look for rows that are missing, or there more than once.
+
+        A look at a lazy frame would compute it. What a `TableSet` reads is whole.
+        """
+        return not isinstance(self.passed, TableSet) and self.in_memory
+
+    def take(
+        self, needs: Iterable[str], *, also: Iterable[str] = (), numbered: bool = False
+    ) -> Frame:
+        """Return the columns that a helper reads, with the dtypes of the schema, and others.
+
+        Frames of pandas and pyarrow become frames of polars, which `give` converts back; with
+        `numbered`, rows of pandas get their index back.
+        """
+        needs = list(dict.fromkeys(needs))
+        names = list(dict.fromkeys([*needs, *also]))
+        self._refuse_missing(names)
+        rows = self.rows
+        if is_dataset(self.native):
+            rows = nw.from_native(self.native.to_table(columns=names), eager_only=True)
+        taken = engines.lazy(self._typed(rows.select(names), needs).to_native())
+        if numbered and rows.implementation.is_pandas():
+            taken = engines.lazy(taken.to_native().with_row_index(engines.ROW))
+        return taken
+
+    def whole(self, needs: Sequence[str]) -> nw.DataFrame[Any] | Frame:
+        """Return all columns, for `engines.replace`: those of `needs` are checked."""
+        self._refuse_missing(needs)
+        rows = self.rows
+        if is_dataset(self.native):
+            rows = nw.from_native(self.native.to_table(), eager_only=True)
+        return self._typed(rows, list(needs))
+
+    def give(self, result: Frame, names: Sequence[str] = ()) -> Any:
+        """Return a result, or columns of it, as the kind of frame that the user passed."""
+        if names:
+            numbers = [name for name in result.collect_schema().names() if name == engines.ROW]
+            result = result.select(*names, *numbers)
+        if not self.in_memory:
+            return result.to_native()
+        return engines.computed(result, self.rows.to_native())
+
+    def _refuse_missing(self, names: Iterable[str]) -> None:
+        here = set(self.columns)
+        if missing := next((name for name in names if name not in here), None):
+            raise ValueError(_missing(missing, self.helper, self.table, self.columns))
+
+    def _typed(
+        self, rows: nw.DataFrame[Any] | Frame, needs: list[str]
+    ) -> nw.DataFrame[Any] | Frame:
+        """Check the dtypes of columns that a helper reads. Integers become as wide as ours."""
+        kinds = {column.name: column.kind for column in self.table.columns}
+        read = {name: kinds[name] for name in needs}
+        if rows.implementation.is_pandas():
+            return nw.from_native(_nullable(rows.to_native(), self.helper, read), eager_only=True)
+        if rows.implementation.is_dask():
+            # What Dask declares may be wrong for a partition: pandas may have read floats.
+            typed = partial(_nullable, helper=self.helper, read=read)
+            return engines.by_partition(rows.to_native(), typed)
+        dtypes = rows.collect_schema()
+        for name, kind in read.items():
+            _check(name, dtypes[name], kind, self.helper)
+        wide = [name for name, kind in read.items() if kind in _NUMBERS]
+        return rows.with_columns(nw.col(name).cast(nw.Int64) for name in wide)
 
 
-def take_whole(
-    frame: object, helper: str, table: Table, needs: Iterable[str]
-) -> nw.DataFrame[Any] | Frame:
-    """Return a frame with all its columns, for `engines.replace`: those of `needs` are checked."""
-    given, needs = _chosen(frame, table), list(dict.fromkeys(needs))
-    rows = _enter(given, helper, table)
-    _refuse_missing(rows, helper, table, needs)
-    if is_dataset(given):
-        rows = nw.from_native(given.to_table(), eager_only=True)
-    return _typed(rows, helper, table, needs)
+def take(frame: object, helper: str, table: Table, needs: Iterable[str]) -> Frame:
+    """Return columns of a frame that the user passed."""
+    return Given(frame, helper, table).take(needs)
 
 
-def numbered(rows: Frame, like: object) -> Frame:
-    """Add the numbers of the rows of a pandas frame, so that `give` finds their index."""
-    given = nw.from_native(_native(like))
-    return engines.numbered(rows) if given.implementation.is_pandas() else rows
-
-
-def newest(helper: str, frame: object, table: Table, columns: list[str]) -> Frame:
+def newest(given: Given, columns: list[str]) -> Frame:
     """Return the newest row of each address, with `columns`.
 
     If several are equally new, it is always the same one. Rows without an address are left out.
     """
-    rows = take(frame, helper, table, ["address", *columns, "fetched_at"])
+    rows = given.take(["address", *columns, "fetched_at"])
     rows = rows.filter(~nw.col("address").is_null())
-    return engines.by_group(rows, ["address"], partial(_last, columns=columns))
+    order = ["fetched_at", *columns]
+    return engines.by_group(
+        rows, ["address"], lambda group: group.unique(["address"], keep="last", order_by=order)
+    )
 
 
-def _last(rows: Frame, columns: list[str]) -> Frame:
-    return rows.unique(["address"], keep="last", order_by=["fetched_at", *columns])
-
-
-def columns_of(frame: object, helper: str, table: Table) -> list[str]:
-    """List the columns of a frame that the user passed."""
-    return _names(_enter(frame, helper, table))
+def has_tables(passed: object) -> bool:
+    """Return whether an object has a frame for each table, without creating these frames."""
+    absent = object()
+    names = ("transactions", "messages")
+    return all(inspect.getattr_static(passed, name, absent) is not absent for name in names)
 
 
 def paired(helper: str, transactions: object, messages: object | None) -> Any:
     """Return the messages that the user passed: a `Blocks` contains them."""
-    if not _has_tables(transactions):
+    if not has_tables(transactions):
         return messages
     if messages is not None:
         raise ValueError(
@@ -117,105 +179,20 @@ def paired(helper: str, transactions: object, messages: object | None) -> Any:
     return transactions
 
 
-def give(result: Frame, like: AnyFrame, names: Sequence[str] | None = None) -> AnyFrame:
-    """Return columns of a result as the kind of frame that the user passed.
-
-    Rows that are `numbered` get the index that they had.
-    """
-    if names is not None:
-        result = result.select(*names, *engines.numbers_of(result))
-    if not in_memory(like):
-        return cast("AnyFrame", result.to_native())
-    return cast("AnyFrame", engines.computed(result, _native(like)))
+def entered(helper: str, transactions: object, messages: object | None) -> tuple[Given, Given]:
+    """Enter transactions and their messages: two frames, or a `Blocks` in place of both."""
+    messages = paired(helper, transactions, messages)
+    return (
+        Given(transactions, helper, schema.TRANSACTIONS),
+        Given(messages, helper, schema.MESSAGES),
+    )
 
 
-def in_memory(frame: Any) -> bool:
-    """Return whether the rows of a frame are in memory, so that it is not lazy."""
-    if isinstance(frame, TableSet):
-        return True  # without reading a table
-    return nw.dependencies.is_into_dataframe(_native(frame))
-
-
-def same_engine(helper: str, **given: object) -> None:
-    """Raise an error if frames that the user passed, by their tables, are of different engines."""
-    if len({id(frame) for frame in given.values()}) == 1:
-        return  # a `Blocks` in place of all of them
-    frames: list[Any] = [
-        getattr(each, name) if _has_tables(each) else each for name, each in given.items()
-    ]
-    names = [nw.from_native(_native(frame)).implementation.value for frame in frames]
+def same_engine(first: Given, second: Given) -> None:
+    """Raise an error if two frames that the user passed are of different engines."""
+    names = [each.rows.implementation.value for each in (first, second)]
     if len(set(names)) > 1:
-        raise TypeError(f"{helper} takes frames of one engine, not of {' and '.join(names)}")
-
-
-def _native(given: Any) -> Any:
-    """Return a frame whose kind, and whose index, the result has."""
-    if _has_tables(given):
-        given = given.transactions
-    if isinstance(given, TableSet):
-        given = getattr(given, schema.ACCOUNTS.name)
-    return given.schema.empty_table() if is_dataset(given) else given
-
-
-def _has_tables(given: object) -> bool:
-    """Return whether an object has a frame for each table, without creating these frames."""
-    absent = object()
-    names = ("transactions", "messages")
-    return all(inspect.getattr_static(given, name, absent) is not absent for name in names)
-
-
-def _chosen(frame: Any, table: Table) -> Any:
-    """Return the frame of a table, if an object with a frame for each table is given."""
-    return getattr(frame, table.name, frame) if _has_tables(frame) else frame
-
-
-def _enter(frame: Any, helper: str, table: Table) -> nw.DataFrame[Any] | Frame:
-    given = _chosen(frame, table)
-    if is_dataset(given):
-        given = given.schema.empty_table()  # its columns; `take` reads those that it needs
-    rows = enter(given, helper)
-    if not isinstance(rows, nw.DataFrame | nw.LazyFrame):
-        hint = ": pass two frames, or a Blocks in place of both" if frame is None else ""
-        raise TypeError(
-            f"{helper} takes {table.name} as a frame of {_ENGINES}, not "
-            f"{type(frame).__name__}{hint}"
-        )
-    return rows
-
-
-def _names(rows: nw.DataFrame[Any] | Frame) -> list[str]:
-    # Without dtypes, which narwhals finds out from the rows of columns of Python objects, and on
-    # DuckDB with a query for the time zone.
-    if rows.implementation.is_duckdb():
-        return list(rows.to_native().columns)
-    return rows.columns if isinstance(rows, nw.DataFrame) else rows.collect_schema().names()
-
-
-def _refuse_missing(
-    rows: nw.DataFrame[Any] | Frame, helper: str, table: Table, names: Iterable[str]
-) -> None:
-    found = _names(rows)
-    here = set(found)
-    if missing := next((name for name in names if name not in here), None):
-        raise ValueError(_missing(missing, helper, table, found))
-
-
-def _typed(
-    rows: nw.DataFrame[Any] | Frame, helper: str, table: Table, needs: list[str]
-) -> nw.DataFrame[Any] | Frame:
-    """Check the dtypes of columns that a helper reads. Integers become as wide as ours."""
-    kinds = {column.name: column.kind for column in table.columns}
-    read = {name: kinds[name] for name in needs}
-    if rows.implementation.is_pandas():
-        return nw.from_native(_nullable(rows.to_native(), helper, read), eager_only=True)
-    if rows.implementation.is_dask():
-        # The dtypes that Dask declares may be wrong for a partition: pandas may have read floats.
-        return engines.by_partition(rows.to_native(), partial(_nullable, helper=helper, read=read))
-    found = rows.collect_schema()
-    for name, kind in read.items():
-        _check(name, found[name], kind, helper)
-    wide = [name for name, kind in read.items() if kind in _NUMBERS]
-    return rows.with_columns(nw.col(name).cast(nw.Int64) for name in wide)
+        raise TypeError(f"{first.helper} takes frames of one engine, not of {' and '.join(names)}")
 
 
 def _missing(name: str, helper: str, table: Table, found: list[str]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import narwhals as nw
 import pyarrow as pa
 
-from tonframes.analysis import engines, intake, results
+from tonframes.analysis import engines, results
+from tonframes.analysis.intake import Given, newest
 from tonframes.analysis.names import token_entries
 from tonframes.native import enter
 from tonframes.wire.schema import METADATA
@@ -32,14 +32,10 @@ ENDS = {
 _MOST_DECIMALS = 255  # an unsigned byte (TEP-64)
 
 
-@dataclass(frozen=True)
-class _Jetton:
-    symbol: str | None
-    name: str | None
-    decimals: int | None
-
-
-_UNKNOWN = _Jetton(None, None, None)
+class _Jetton(NamedTuple):
+    symbol: str | None = None
+    name: str | None = None
+    decimals: int | None = None
 
 
 def jetton_amounts(bodies: AnyFrame, metadata: object) -> AnyFrame:
@@ -104,9 +100,8 @@ def jetton_amounts(bodies: AnyFrame, metadata: object) -> AnyFrame:
         end = ENDS.get(kind)
         address = (source if end == "source" else destination if end else None) or ""
         jetton = wallets.get(address, address if address in jettons else None)
-        told = jettons.get(jetton or "", _UNKNOWN)
-        units = _in_units(amount, told.decimals)
-        found.append((jetton, told.symbol, told.name, told.decimals, *units))
+        told = jettons.get(jetton or "", _Jetton())
+        found.append((jetton, *told, *_in_units(amount, told.decimals)))
     shape = pa.schema([(each.name, each.kind.arrow) for each in results.JETTON_AMOUNTS.columns])
     columns = dict(zip(shape.names, zip(*found, strict=True) if found else [[]] * 6, strict=True))
     result: AnyFrame = engines.with_table(rows, pa.table(columns, shape)).to_native()
@@ -133,7 +128,7 @@ def _checked(bodies: Any) -> nw.DataFrame[Any]:
 
 def _known(metadata: object) -> tuple[dict[str, str], dict[str, _Jetton]]:
     """Return the jetton of each wallet, and what is known of each jetton."""
-    rows = intake.newest(_HELPER, metadata, METADATA, ["token_info"]).collect("pyarrow")
+    rows = newest(Given(metadata, _HELPER, METADATA), ["token_info"]).collect("pyarrow")
     wallets, jettons = {}, {}
     for address, info in zip(rows["address"].to_list(), rows["token_info"].to_list(), strict=True):
         for entry in token_entries(info):

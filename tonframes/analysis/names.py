@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import narwhals as nw
 
-from tonframes.analysis import engines, intake
+from tonframes.analysis import engines
 from tonframes.analysis.doubts import tell_friendly
-from tonframes.analysis.expressions import given
+from tonframes.analysis.engines import text_of
+from tonframes.analysis.intake import Given, newest, same_engine
 from tonframes.batches import left_join
 from tonframes.inert import UNSEEN
 from tonframes.native import enter
@@ -20,11 +21,9 @@ from tonframes.wire.kinds import REFUSALS
 from tonframes.wire.schema import ADDRESS_BOOK, METADATA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Sequence
 
     from tonframes.analysis.engines import AnyFrame, Frame
-
-    Rows = nw.DataFrame[Any] | Frame
 
 #: The columns of our tables that hold addresses.
 COLUMNS = ("account", "source", "destination", "address")
@@ -91,23 +90,23 @@ def with_names(
     ['MUD₮', 'Picture 0']
     """
     rows, found = _checked(frame, columns)
-    book = intake.newest(_HELPER, address_book, ADDRESS_BOOK, ["domain", "user_friendly"])
-    intake.same_engine(_HELPER, frame=frame, address_book=address_book)
+    entries = Given(address_book, _HELPER, ADDRESS_BOOK)
+    book = newest(entries, ["domain", "user_friendly"])
+    same_engine(Given(frame, _HELPER, ADDRESS_BOOK), entries)
     tokens = {} if metadata is None else _tokens(metadata)
     order = list(rows.collect_schema())
     for column in found:
         if column not in CODE_HASHES:
             tell_friendly(_HELPER, rows, column)
-        rows = engines.beside(
-            rows, _step(column, book, tokens), reads=[column], writes=_added(column)
-        )
+        step = partial(_with_name, column=column, book=book, tokens=tokens)
+        rows = engines.beside(rows, step, reads=[column], writes=_added(column))
         place = order.index(column) + 1
         order[place:place] = _added(column)
     native: AnyFrame = rows.select(order).to_native()
     return native
 
 
-def _checked(frame: object, columns: Sequence[str]) -> tuple[Rows, list[str]]:
+def _checked(frame: object, columns: Sequence[str]) -> tuple[nw.DataFrame[Any] | Frame, list[str]]:
     """Return a frame, and which of the columns it has."""
     if isinstance(columns, str):
         raise TypeError("columns is a list of names: put a single one into a list")
@@ -133,21 +132,11 @@ def _added(column: str) -> tuple[str, ...]:
     return (name,) if column in CODE_HASHES else (name, f"{column}_friendly")
 
 
-def _step(column: str, book: Frame, tokens: dict[str, str]) -> Callable[[Frame], Frame]:
-    if column in CODE_HASHES:
-        return partial(_with_contract, column=column)
-    return partial(_joined, column=column, book=book, tokens=tokens)
-
-
-def _with_contract(rows: Frame, column: str) -> Frame:
-    return rows.with_columns(code_names(nw.col(column)).alias(f"{column}_name"))
-
-
 def _tokens(metadata: object) -> dict[str, str]:
     """Return the names of tokens by address."""
-    rows = intake.newest(_HELPER, metadata, METADATA, ["token_info"]).collect("pyarrow")
-    named = zip(rows["address"].to_list(), map(_token, rows["token_info"].to_list()), strict=True)
-    return {address: name for address, name in named if name is not None}
+    rows = newest(Given(metadata, _HELPER, METADATA), ["token_info"]).collect("pyarrow")
+    infos = zip(rows["address"].to_list(), rows["token_info"].to_list(), strict=True)
+    return {address: name for address, info in infos if (name := _token(info)) is not None}
 
 
 def token_entries(info: str | None) -> list[dict[str, Any]]:
@@ -169,17 +158,15 @@ def _token(info: str | None) -> str | None:
     return found and re.sub(UNSEEN, _REPLACEMENT, found)
 
 
-def _seen(column: str) -> nw.Expr:
-    """Return texts whose characters can all be seen; null for an empty one."""
-    return given(column).str.replace_all(UNSEEN, _REPLACEMENT)
-
-
-def _joined(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Frame:
+def _with_name(rows: Frame, column: str, book: Frame, tokens: dict[str, str]) -> Frame:
+    if column in CODE_HASHES:
+        return rows.with_columns(code_names(nw.col(column)).alias(f"{column}_name"))
     name, friendly = _added(column)
+    # Characters that cannot be seen are replaced.
     entries = book.select(
         nw.col("address").cast(nw.String).alias(_KEY),
-        _seen("domain").alias(name),
-        _seen("user_friendly").alias(friendly),
+        text_of("domain").str.replace_all(UNSEEN, _REPLACEMENT).alias(name),
+        text_of("user_friendly").str.replace_all(UNSEEN, _REPLACEMENT).alias(friendly),
     )
     named = left_join(rows, entries, left_on=column, right_on=_KEY)
     if not tokens:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast, overload
 
 import narwhals as nw
 
 from tonframes.analysis import engines, intake
 from tonframes.analysis.doubts import TICKS, tell_unstarted
-from tonframes.analysis.expressions import first_match, given
+from tonframes.analysis.engines import first_match, text_of
+from tonframes.analysis.intake import Given
 from tonframes.batches import left_join
 from tonframes.network.opcodes import OPCODE_NAMES, unsigned_opcodes
-from tonframes.wire.schema import MESSAGES, TRANSACTIONS
+from tonframes.wire.schema import MESSAGES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
     from tonframes.analysis.engines import AnyFrame, Frame
     from tonframes.frames import Blocks
-    from tonframes.wire.record import Table
 
 #: What `by` may name in addition to columns and periods.
 OPERATION = "operation"
@@ -116,25 +115,44 @@ def with_operation(frame: AnyFrame, messages: AnyFrame | None = None) -> AnyFram
     >>> sorted(set(with_operation(sent).operation))[:4]
     ['0x5a17c0de', '0x6ec9dc65', 'bounced', 'comment']
     """
-    messages = intake.paired(_HELPER, frame, messages)
-    if messages is None:
-        reads = read_of(frame, _HELPER)
-        rows = _without_operation(frame, MESSAGES, reads)
-        rows = engines.replace(rows, to_messages, reads=reads, writes=[OPERATION])
+    transactions, given = intake.entered(_HELPER, frame, messages)
+    if given.passed is None:
+        given = Given(frame, _HELPER, MESSAGES)
+        reads = reads_of(given)
+        rows = engines.replace(_whole(given, reads), to_messages, reads=reads, writes=[OPERATION])
         return cast("AnyFrame", rows.to_native())
-    rows = _without_operation(frame, TRANSACTIONS, OF_TRANSACTIONS)
-    incoming = _incoming(messages)
-    intake.same_engine(_HELPER, transactions=frame, messages=messages)
-    tell_unstarted(_HELPER, frame, rows.lazy(), incoming)
-    step = partial(_joined, incoming=incoming)
-    rows = engines.beside(rows, step, reads=OF_TRANSACTIONS, writes=[OPERATION])
+    rows = _whole(transactions, OF_TRANSACTIONS)
+    incoming = given.take(["tx_hash", "direction", *reads_of(given)])
+    incoming = engines.by_row(incoming.filter(nw.col("direction") == "in"), to_messages)
+    incoming = engines.once(incoming.select("tx_hash", OPERATION), "tx_hash")
+    intake.same_engine(transactions, given)
+    tell_unstarted(transactions, rows.lazy(), incoming)
+
+    def joined(found: Frame) -> Any:
+        found = left_join(found, incoming, left_on="hash", right_on="tx_hash")
+        reads = ["descr", OPERATION]
+        return engines.replace(found, to_transactions, reads=reads, writes=[OPERATION])
+
+    rows = engines.beside(rows, joined, reads=OF_TRANSACTIONS, writes=[OPERATION])
     return cast("AnyFrame", rows.to_native())
+
+
+def _whole(given: Given, reads: Sequence[str]) -> nw.DataFrame[Any] | Frame:
+    """Return a frame with all its columns, and check that none is called operation."""
+    rows = given.whole(reads)
+    if OPERATION in given.columns:
+        raise ValueError(f"{_HELPER} would add the column {OPERATION!r}, which the frame has")
+    return rows
 
 
 def read_of(messages: object, helper: str) -> list[str]:
     """List the columns that the operation of a message depends on, as far as the frame has them."""
-    found = intake.columns_of(messages, helper, MESSAGES)
-    return [*OF_MESSAGES, *(name for name in found if name == _DECODED)]
+    return reads_of(Given(messages, helper, MESSAGES))
+
+
+def reads_of(messages: Given) -> list[str]:
+    """List the columns that the operation of a message depends on, as far as they are there."""
+    return [*OF_MESSAGES, *(name for name in messages.columns if name == _DECODED)]
 
 
 def to_messages(rows: Frame) -> Frame:
@@ -144,7 +162,7 @@ def to_messages(rows: Frame) -> Frame:
     rows = engines.named(rows, _OPCODE, OPCODE_NAMES, OPERATION)
     opcode, name = nw.col(_OPCODE), nw.col(OPERATION)
     if _DECODED in rows.collect_schema().names():
-        name = nw.coalesce(given(_DECODED), name)
+        name = nw.coalesce(text_of(_DECODED), name)
     operation = first_match(
         (nw.col("source").is_null(), nw.lit(EXTERNAL)),
         (nw.col("destination").is_null(), nw.lit(EVENT)),
@@ -160,29 +178,3 @@ def to_transactions(rows: Frame) -> Frame:
     """Add the operation to transactions that have that of their in-message, if there is one."""
     operation = nw.when(nw.col("descr") == TICKS).then(nw.lit(TICK_TOCK))
     return rows.with_columns(operation.otherwise(nw.col(OPERATION)).alias(OPERATION))
-
-
-def _without_operation(
-    frame: object, table: Table, reads: Sequence[str]
-) -> nw.DataFrame[Any] | Frame:
-    """Return a frame with all its columns, and check that none is called operation."""
-    rows = intake.take_whole(frame, _HELPER, table, reads)
-    if OPERATION in rows.collect_schema().names():
-        raise ValueError(f"{_HELPER} would add the column {OPERATION!r}, which the frame has")
-    return rows
-
-
-def _incoming(messages: object) -> Frame:
-    """Return the operations of in-messages, by the hash of the transaction, each once."""
-    reads = ["tx_hash", "direction", *read_of(messages, _HELPER)]
-    rows = intake.take(messages, _HELPER, MESSAGES, reads).filter(nw.col("direction") == "in")
-    named = engines.by_row(rows, to_messages).select("tx_hash", OPERATION)
-    return engines.once(named, "tx_hash")
-
-
-def _joined(rows: Frame, incoming: Frame) -> Frame:
-    rows = left_join(rows, incoming, left_on="hash", right_on="tx_hash")
-    return cast(
-        "Frame",
-        engines.replace(rows, to_transactions, reads=["descr", OPERATION], writes=[OPERATION]),
-    )

@@ -22,14 +22,11 @@ PERIODS = (*LENGTHS, "month")
 
 
 def with_period(frame: Frame, period: str, seconds: str) -> Frame:
-    """Add the start, in UTC, of the period that contains the unix second of a column.
-
-    It is null outside the years 1 to 9999, which moments can represent.
-    """
-    return engines.by_row(frame, partial(_with_start, period=period, seconds=seconds))
+    """Add the start, in UTC, of the period of a unix second; null outside the years 1 to 9999."""
+    return engines.by_row(frame, partial(_with_period, period=period, seconds=seconds))
 
 
-def _with_start(frame: Frame, period: str, seconds: str) -> Frame:
+def _with_period(frame: Frame, period: str, seconds: str) -> Frame:
     # With integers only: engines truncate timestamps in different time zones.
     second = nw.col(seconds)
     sane = (second >= FIRST) & (second <= LAST)
@@ -78,10 +75,7 @@ def _moments(frame: Frame, name: str) -> Frame:
 
 
 def with_seconds(frame: Frame, column: str, name: str) -> Frame:
-    """Add the unix seconds of a column of unix seconds, moments or dates.
-
-    Moments without a time zone are in UTC.
-    """
+    """Add the unix seconds of a column of unix seconds, moments (without a zone: UTC) or dates."""
     return engines.by_row(frame, partial(_with_seconds, column=column, name=name))
 
 
@@ -93,8 +87,7 @@ def _with_seconds(frame: Frame, column: str, name: str) -> Frame:
     zoned = isinstance(dtype, nw.Datetime) and dtype.time_zone is not None
     match frame.implementation:
         case nw.Implementation.DUCKDB:
-            quoted = '"' + column.replace('"', '""') + '"'
-            moment = quoted if zoned else f"{quoted}::TIMESTAMP"
+            moment = engines.quoted(column) if zoned else f"{engines.quoted(column)}::TIMESTAMP"
             return engines.lazy(native.project(f'*, epoch_us({moment}) // 1000000 AS "{name}"'))
         case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
             from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it

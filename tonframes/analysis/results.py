@@ -1,16 +1,56 @@
 """What each helper returns, one table each.
 
 The columns of the frames and their order, `describe`, what `to_ton` converts, and the units on the
-axes of plots all follow from this file. It has no functions. On pandas, integers are Int64, booleans
+axes of plots all follow from this file. On pandas, integers are Int64, booleans
 boolean, ratios Float64 and texts str. These dtypes do not depend on the rows.
 """
 
 from __future__ import annotations
 
-from tonframes.analysis.declaration import BY, Result
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
 from tonframes.bodies import columns as bodies
 from tonframes.wire.kinds import BOOL, FLOAT, INT, TEXT
 from tonframes.wire.record import Column
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+#: Marks the place of the columns of `by` in a declaration.
+BY = Column("by", TEXT, "", 'The columns that were grouped by. An operation may have several opcodes: add "opcode" to by.')
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a helper returns: what a row is, and which columns it has."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+    @property
+    def figures(self) -> list[str]:
+        """Names of the columns, without those of `by`."""
+        return [column.name for column in self.columns if column is not BY]
+
+    @property
+    def amounts(self) -> list[str]:
+        """Names of the amounts in nanoton."""
+        return [column.name for column in self.columns if column.unit == "nanoton"]
+
+    def names(self, keys: Sequence[str] = (), suffix: str = "") -> list[str]:
+        """List the columns of a frame that is grouped by `keys`, in order.
+
+        With a suffix, each amount is followed by the column of the amount in a currency.
+        """
+        names: list[str] = []
+        for column in self.columns:
+            names += keys if column is BY else [column.name]
+            if suffix and column.unit == "nanoton":
+                names.append(f"{column.name}{suffix}")
+        return list(dict.fromkeys(names))
+
 
 _HASH    = Column("hash",    TEXT, "",   "The transaction, base64.")
 _ACCOUNT = Column("account", TEXT, "",   "Its account, raw.")

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-import functools
 import operator
-from typing import TYPE_CHECKING, overload
+from datetime import UTC
+from functools import reduce
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import narwhals as nw
+import pyarrow as pa
 
 from tonframes.analysis import engines, intake, results, sums
 from tonframes.analysis.doubts import tell_repeated
-from tonframes.analysis.expressions import as_float, divided, one_if
-from tonframes.analysis.states import DAY, FREEZE, MASTERCHAIN, are_states, rates_of_states
-from tonframes.network.prices import SPECIAL, STORAGE
-from tonframes.wire.schema import TRANSACTIONS
+from tonframes.analysis.engines import as_float, divided, one_if
+from tonframes.analysis.intake import Given
+from tonframes.bodies.weights import state_weight
+from tonframes.network.prices import PRICES, SPECIAL, STORAGE
+from tonframes.tableset import TableSet
+from tonframes.wire.schema import ACCOUNTS, TRANSACTIONS
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -36,6 +40,21 @@ RENT = (
     "account_state_code_hash_before",
     "account_state_code_hash_after",
 )
+
+#: What is read of account states, in addition to address and fetched_at.
+STATES = ("status", "balance", "code_boc", "data_boc")
+
+DAY = 86_400
+#: The account is frozen once its debt is above this.
+FREEZE = PRICES[0].freeze_due_limit  # the same in every row
+
+#: How an address of the masterchain begins.
+MASTERCHAIN = "-1:"
+# The root cell of an account's storage (block.tlb, AccountStorage): last_trans_lt, the length of
+# the balance, and one bit for extra currencies.
+_ROOT = 64 + 4 + 1
+# account_active and the five fields of StateInit; account_uninit; account_frozen and its hash.
+_STATUS = {"active": 1 + 5, "uninit": 2, "frozen": 2 + 256}
 
 _CHANGES = [entry.valid_from for entry in STORAGE[1:]]
 _KEYS = ["account", "status", "code", "price"]
@@ -105,8 +124,7 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Notes
     -----
@@ -133,29 +151,29 @@ def storage_rates(transactions: AnyFrame, *, wide: bool = False) -> AnyFrame:
     0          1      17316      110  13600930.909091    True
     1          1      12593       80       13600440.0    True
     """
-    if are_states(transactions):
-        rates = rates_of_states(transactions)
+    if _are_states(transactions):
+        given = Given(transactions, "storage_rates", ACCOUNTS)
+        rates = _of_states(given)
     else:
-        rates = _of_transactions(transactions, wide=wide)
+        given = Given(transactions, "storage_rates", TRANSACTIONS)
+        rates = _of_transactions(given, wide=wide)
     order, descending = ["special", "rent_per_day", "account"], [False, True, False]
-    return intake.give(rates.sort(order, descending=descending, nulls_last=True), transactions)
+    rates = rates.sort(order, descending=descending, nulls_last=True)
+    return cast("AnyFrame", given.give(rates))
 
 
-def _of_transactions(transactions: object, *, wide: bool) -> Frame:
-    rows = intake.take(transactions, "storage_rates", TRANSACTIONS, RENT)
-    tell_repeated("storage_rates", transactions, rows)
+def _of_transactions(given: Given, *, wide: bool) -> Frame:
+    rows = given.take(RENT)
+    tell_repeated(given, rows)
     before = rows.select("hash", since="now", owed="storage_fees_due")
     # By hash, not by order: if transactions between two of them are missing, there is no interval.
     intervals = rows.join(before, left_on="prev_trans_hash", right_on="hash")
     intervals = engines.by_row(intervals, _counted).filter(nw.col("counts"))
     intervals = engines.by_row(intervals, _weighed)
-    added = ["intervals", "seconds"]
-    intervals = intervals.group_by(_KEYS).agg(
-        nw.col(*added, *sums.parts_of(intervals, ["collected"])).sum(),
-        nw.col("least").max(),
-        nw.col("most").min(),
+    added = ["intervals", "seconds", "collected"]
+    intervals = sums.grouped(
+        intervals, _KEYS, added, amounts=["collected"], least=["most"], largest=["least"]
     )
-    intervals = sums.narrowed(intervals, added, ["collected"])
     intervals = sums.whole(
         intervals, ["collected"], helper="storage_rates", keys=["account"], wide=wide
     )
@@ -163,20 +181,13 @@ def _of_transactions(transactions: object, *, wide: bool) -> Frame:
     last = rows.join(last, left_on=["account", "lt"], right_on=["account", "last_lt"])
     last = engines.by_row(last, _standing)
     rates = engines.by_row(last.join(intervals, on=_KEYS, how="left"), _projected)
-    return engines.by_row(rates, _without_size).select(results.STORAGE_RATES.names())
-
-
-def _without_size(rates: Frame) -> Frame:
-    unknown = nw.when(nw.col("intervals") < 0).then(nw.lit(0)).cast(nw.Int64)
-    return rates.with_columns(cells=unknown, bits=unknown)
+    return rates.select(results.STORAGE_RATES.names())
 
 
 def _counted(rows: Frame) -> Frame:
     """Add which intervals are counted."""
     now, since = nw.col("now"), nw.col("since")
-    across = functools.reduce(
-        operator.or_, ((since < change) & (now > change) for change in _CHANGES)
-    )
+    across = reduce(operator.or_, ((since < change) & (now > change) for change in _CHANGES))
     debt = (nw.col("owed").fill_null(0) > 0) | (nw.col("storage_fees_due").fill_null(0) > 0)
     counts = (
         (now > since)
@@ -190,7 +201,7 @@ def _counted(rows: Frame) -> Frame:
 
 def _price(seconds: nw.Expr) -> nw.Expr:
     """Return the place, in the price history, of the storage prices in force at a moment."""
-    return functools.reduce(operator.add, (one_if(seconds >= change) for change in _CHANGES))
+    return reduce(operator.add, (one_if(seconds >= change) for change in _CHANGES))
 
 
 def _weighed(rows: Frame) -> Frame:
@@ -201,7 +212,7 @@ def _weighed(rows: Frame) -> Frame:
     return rows.select(
         "account",
         "seconds",
-        *sums.parts(rows, "collected"),
+        sums.exact(rows, "collected"),
         status=nw.col("orig_status"),
         code=nw.col("account_state_code_hash_before").fill_null(""),
         price=_price(nw.col("since")),
@@ -228,8 +239,10 @@ def _standing(rows: Frame) -> Frame:
 
 
 def _projected(rates: Frame) -> Frame:
-    collected, days = as_float(rates, "collected"), divided(nw.col("seconds"), DAY)
+    collected, days = as_float("collected"), divided(nw.col("seconds"), DAY)
     rates = rates.with_columns(
+        nw.lit(None, nw.Int64).alias("cells"),
+        nw.lit(None, nw.Int64).alias("bits"),
         intervals=nw.col("intervals").fill_null(0),
         rent_per_day=collected / days,
         rent_error=nw.col("intervals") / days,
@@ -243,6 +256,99 @@ def _projected(rates: Frame) -> Frame:
     frozen = known.then(until_frozen / collected * days)
     return rates.with_columns(
         special=nw.col("account").is_in(SPECIAL) | free.fill_null(value=False),
-        days_left=known.then(as_float(rates, "balance") / collected * days),
+        days_left=known.then(as_float("balance") / collected * days),
         days_to_freeze=nw.when(nw.col("status") == "active").then(frozen),
     )
+
+
+# ── from account states ──────────────────────────────────────────────────────────────────────────
+
+
+def _are_states(given: object) -> bool:
+    """Return whether these are account states, as `Accounts` or as its frame."""
+    if isinstance(given, TableSet):
+        return hasattr(type(given), "accounts")
+    frame = nw.from_native(given, pass_through=True)
+    if not isinstance(frame, nw.DataFrame | nw.LazyFrame):
+        return False
+    return {"address", "fetched_at"} <= set(frame.collect_schema().names())
+
+
+def _of_states(given: Given) -> Frame:
+    """Return the rates from the newest state of each account."""
+    if not given.in_memory:
+        raise TypeError(
+            "storage_rates reads the code and data of account states in Python: collect the lazy "
+            "frame first"
+        )
+    rows = intake.newest(given, list(STATES))
+    read = rows.collect("pyarrow").to_native().select(["address", *STATES, "fetched_at"])
+    moments = read.schema.field("fetched_at").type
+    if not (pa.types.is_timestamp(moments) or pa.types.is_null(moments)):
+        raise TypeError(
+            f"storage_rates needs moments in the column 'fetched_at', not {moments} (objects of "
+            "several types are read as text): pd.to_datetime(frame['fetched_at'], utc=True) "
+            "converts them"
+        )
+    shape = pa.schema([(each.name, each.kind.arrow) for each in results.STORAGE_RATES.columns])
+    table = pa.Table.from_pylist([_rate(**state) for state in read.to_pylist()], shape)
+    return engines.made_of(table, rows)
+
+
+def _rate(
+    *,
+    address: str,
+    status: str | None,
+    balance: int | None,
+    code_boc: str | None,
+    data_boc: str | None,
+    fetched_at: Any,
+) -> dict[str, Any]:
+    if fetched_at is not None and fetched_at.tzinfo is None:
+        fetched_at = fetched_at.replace(tzinfo=UTC)  # Python takes it as local time
+    now = None if fetched_at is None else int(fetched_at.timestamp())
+    cells, bits = _size(status, balance, code_boc, data_boc)
+    special = address in SPECIAL
+    row: dict[str, Any] = {
+        "account": address,
+        "status": status,
+        "now": now,
+        "balance": balance,
+        "intervals": 0,
+        "cells": cells,
+        "bits": bits,
+        "special": special,
+    }
+    if special:
+        return row | {"rent_per_day": 0.0, "rent_error": 0.0}
+    if cells is None or bits is None or balance is None or now is None:
+        return row
+    prices = next((entry for entry in reversed(STORAGE) if entry.valid_from <= now), None)
+    if prices is None:
+        return row
+    if address.startswith(MASTERCHAIN):
+        price = bits * prices.mc_bit_price + cells * prices.mc_cell_price
+    else:
+        price = bits * prices.bit_price + cells * prices.cell_price
+    # Prices are in 2^-16 nanoton for a second. `price` is an integer, and each figure one division.
+    row |= {"rent_per_day": price * DAY / 2**16, "rent_error": 0.0}
+    if price:
+        row["days_left"] = (balance << 16) / (price * DAY)
+    if price and status == "active":
+        row["days_to_freeze"] = ((balance + FREEZE) << 16) / (price * DAY)
+    return row
+
+
+def _size(
+    status: str | None, balance: int | None, code: str | None, data: str | None
+) -> tuple[int, int] | tuple[None, None]:
+    """Return the cells and bits that storage is charged for; None if they are unknown."""
+    if status == "nonexist":
+        return 0, 0
+    if status not in _STATUS or balance is None or (status == "active" and None in (code, data)):
+        return None, None
+    try:
+        cells, bits = state_weight(code, data)
+    except ValueError:
+        return None, None
+    return cells + 1, bits + _ROOT + 8 * ((balance.bit_length() + 7) // 8) + _STATUS[status]

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import narwhals as nw
+import numpy as np
+import pandas as pd
+import pyarrow as pa
 
 from tonframes.analysis import engines, intake, results, sums
-from tonframes.analysis.doubts import in_doubt, sending, tell_repeated, tell_unmatched, unmatched
-from tonframes.analysis.expressions import one_if
-from tonframes.analysis.phases import is_deposit, is_dust
-from tonframes.analysis.trees import depths
-from tonframes.wire.schema import MESSAGES, TRANSACTIONS
+from tonframes.analysis.doubts import UNMATCHED, sending, tell_repeated, tell_unmatched, unmatched
+from tonframes.analysis.engines import one_if
+from tonframes.analysis.failures import is_deposit, is_dust
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from collections.abc import Iterator
 
     from tonframes.analysis.engines import AnyFrame, Frame
     from tonframes.frames import Blocks
@@ -48,8 +48,6 @@ TRACE_MESSAGES = (
 
 #: The message by which contracts send back what they have not used (TEP-74).
 EXCESSES = 0xD53276DB
-
-_AMOUNTS = ("total_fees", "fwd_fees", "cost", "attached", "excesses")
 
 
 @overload
@@ -103,8 +101,7 @@ def trace_costs(
     Raises
     ------
     OverflowError
-        A sum does not fit int64, and `wide` is not set. Lazy engines raise it, or an error of
-        their own with the same message, when the frame is computed.
+        A sum does not fit int64, and `wide` is not set; of lazy frames when they are computed.
 
     Notes
     -----
@@ -126,25 +123,30 @@ def trace_costs(
     0      True             2      2  449038545  1000000000
     1      True             2      2  411885264  1000000000
     """
-    messages = intake.paired("trace_costs", transactions, messages)
-    doubted = in_doubt(transactions)
-    needs = (*TRACES, *(sending("trace_costs", transactions) if doubted else ()))
-    rows = intake.take(transactions, "trace_costs", TRANSACTIONS, needs)
-    tell_repeated("trace_costs", transactions, rows)
+    given, theirs = intake.entered("trace_costs", transactions, messages)
+    rows = given.take((*TRACES, *sending(given)))
+    tell_repeated(given, rows)
     rows = rows.filter(~nw.col("trace_id").is_null())
-    ends = intake.take(messages, "trace_costs", MESSAGES, TRACE_MESSAGES)
+    ends = theirs.take(TRACE_MESSAGES)
     ends = ends.filter(~nw.col("trace_id").is_null())
-    intake.same_engine("trace_costs", transactions=transactions, messages=messages)
-    if doubted:
-        tell_unmatched("trace_costs", _matched(rows, ends))
+    intake.same_engine(given, theirs)
+    if given.in_doubt:
+        _tell_unmatched(rows, ends)
     starts = rows.filter(nw.col("hash") == nw.col("trace_id")).select(
         "trace_id", started_by="account", started_at="now"
     )
     sent = ends.filter(nw.col("direction") == "out")
     come = ends.filter((nw.col("direction") == "in") & ~nw.col("source").is_null())
-    traces = _transactions(rows)
-    for part in (starts, _sent(sent), depths(_links(come, sent))):
-        traces = traces.join(part, on="trace_id", how="left")
+    failed = one_if(nw.col("aborted") & ~is_deposit() & ~is_dust())
+    traces = sums.add_up(
+        engines.by_row(rows, lambda frame: frame.with_columns(failures=failed)),
+        ["trace_id"],
+        sums=["failures"],
+        amounts=["total_fees"],
+        accounts=True,
+    )
+    for added in (starts, _sent(sent), _depths(_links(come, sent))):
+        traces = traces.join(added, on="trace_id", how="left")
     traces = traces.join(
         _excesses(come),
         left_on=["trace_id", "started_by"],
@@ -152,32 +154,24 @@ def trace_costs(
         how="left",
     )
     traces = engines.by_row(traces, _completed)
-    traces = sums.whole(traces, _AMOUNTS, helper="trace_costs", keys=["trace_id"], wide=wide)
+    traces = sums.whole(
+        traces,
+        results.TRACE_COSTS.amounts,
+        helper="trace_costs",
+        keys=["trace_id"],
+        wide=wide,
+    )
     traces = traces.select(results.TRACE_COSTS.names())
-    return intake.give(engines.largest_first(traces, "cost", ["trace_id"]), transactions)
+    return cast("AnyFrame", given.give(engines.largest_first(traces, "cost", ["trace_id"])))
 
 
-def _matched(rows: Frame, messages: Frame) -> Frame:
-    """Compare transactions with the number of their messages."""
-    counted = engines.by_row(messages, _counted)
+def _tell_unmatched(rows: Frame, messages: Frame) -> None:
+    """Warn if the number of the messages of a transaction is not the right one."""
+    come = nw.col("direction") == "in"
+    counted = messages.select("tx_hash", sent=one_if(~come), come=one_if(come))
     counted = sums.add_up(counted, ["tx_hash"], sums=["sent", "come"], rows_as="messages")
     rows = rows.join(counted, left_on="hash", right_on="tx_hash", how="left")
-    return engines.by_row(rows, partial(unmatched, sent="sent", come="come"))
-
-
-def _counted(messages: Frame) -> Frame:
-    come = nw.col("direction") == "in"
-    return messages.select("tx_hash", sent=one_if(~come), come=one_if(come))
-
-
-def _transactions(rows: Frame) -> Frame:
-    """Add up transactions by trace."""
-    rows = engines.by_row(rows, _with_failures)
-    return sums.add_up(rows, ["trace_id"], sums=["failures"], amounts=["total_fees"], accounts=True)
-
-
-def _with_failures(rows: Frame) -> Frame:
-    return rows.with_columns(failures=one_if(nw.col("aborted") & ~is_deposit() & ~is_dust()))
+    tell_unmatched("trace_costs", unmatched(rows, "sent", "come").select(UNMATCHED))
 
 
 def _links(come: Frame, sent: Frame) -> Frame:
@@ -191,23 +185,18 @@ def _links(come: Frame, sent: Frame) -> Frame:
 
 def _sent(messages: Frame) -> Frame:
     """Add up what all transactions sent, and what the first one sent."""
-    return sums.add_up(
-        engines.by_row(messages, _of_sent),
-        ["trace_id"],
-        sums=["sent"],
-        amounts=["fwd_fees", "attached"],
-        rows_as="messages",
-    )
-
-
-def _of_sent(messages: Frame) -> Frame:
     first = nw.col("tx_hash") == nw.col("trace_id")
-    return messages.select(
-        "trace_id",
-        sent=one_if(~nw.col("destination").is_null()),
-        fwd_fees=nw.col("fwd_fee").fill_null(0),
-        attached=nw.when(first).then(nw.col("value").fill_null(0)).otherwise(nw.lit(0)),
+    sent = engines.by_row(
+        messages,
+        lambda frame: frame.select(
+            "trace_id",
+            sent=one_if(~nw.col("destination").is_null()),
+            fwd_fees=nw.col("fwd_fee"),
+            attached=nw.when(first).then(nw.col("value")),
+        ),
     )
+    amounts = ["fwd_fees", "attached"]
+    return sums.add_up(sent, ["trace_id"], sums=["sent"], amounts=amounts, rows_as="messages")
 
 
 def _excesses(come: Frame) -> Frame:
@@ -223,17 +212,112 @@ def _excesses(come: Frame) -> Frame:
 def _completed(traces: Frame) -> Frame:
     """Add `complete` and `cost`, and fill in 0 where there are no rows."""
     known = ~nw.col("started_by").is_null()
-    fees = sums.parts_of(traces, ["fwd_fees"])
     traces = traces.with_columns(
-        nw.col("sent", "linked", *fees).fill_null(0),
-        *(
-            nw.when(known).then(nw.col(part).fill_null(0)).alias(part)
-            for part in sums.parts_of(traces, ["attached", "excesses"])
-        ),
+        nw.col("sent", "linked", "fwd_fees").fill_null(0),
+        nw.when(known).then(nw.col("attached").fill_null(0)).alias("attached"),
+        nw.when(known).then(nw.col("excesses").fill_null(0)).alias("excesses"),
         depth=nw.col("depth").fill_null(1),
     )
     others = nw.col("transactions") - 1
     return traces.with_columns(
-        *sums.combined(traces, "cost", ["total_fees", "fwd_fees"]),
+        cost=nw.col("total_fees") + nw.col("fwd_fees"),
         complete=known & (nw.col("linked") == others) & (nw.col("sent") == others),
     )
+
+
+# ── how deep traces are ──────────────────────────────────────────────────────────────────────────
+
+
+def _depths(links: Frame) -> Frame:
+    """Count the links of each trace, and the transactions of its longest chain.
+
+    No fixed number of joins is enough for every trace, and each join doubles the plan of a lazy
+    engine. So DuckDB runs a recursive query, and all other engines pass the rows to Python: polars
+    all of them, Spark and Dask those of one partition at a time.
+
+    `links` has one row per transaction whose sender is known: trace_id, tx_hash, parent. The result
+    has one row per trace that has links: trace_id, depth and linked, the number of links.
+    """
+    native: Any = links.to_native()
+    match links.implementation:
+        case nw.Implementation.DUCKDB:
+            return engines.lazy(native.query("edges", _RECURSION))
+        case nw.Implementation.DASK:
+            return engines.by_partition(native.shuffle(on="trace_id"), _on_pandas)
+        case nw.Implementation.PYSPARK | nw.Implementation.PYSPARK_CONNECT:
+            columns = "trace_id string, depth bigint, linked bigint"
+            return engines.lazy(native.repartition("trace_id").mapInArrow(_on_spark, columns))
+    return _on_polars(native)
+
+
+# A recursion holds its rows in memory, so these are numbers, and not hashes. A link has a level for
+# each way that leads to it: more than one if a transaction is in the frame more than once.
+_RECURSION = """
+WITH RECURSIVE
+numbered AS MATERIALIZED (SELECT *, row_number() OVER () AS link FROM edges),
+pairs AS MATERIALIZED (
+    SELECT numbered.link, before.link AS previous
+    FROM numbered LEFT JOIN numbered AS before ON numbered.parent = before.tx_hash
+),
+levels AS (
+    SELECT link, 2 AS depth FROM pairs WHERE previous IS NULL
+    UNION ALL
+    SELECT pairs.link, depth + 1 FROM levels JOIN pairs ON pairs.previous = levels.link
+),
+deepest AS (SELECT link, max(depth) AS depth FROM levels GROUP BY link)
+SELECT trace_id, max(depth)::BIGINT AS depth, count(*) AS linked
+FROM numbered LEFT JOIN deepest USING (link) GROUP BY trace_id
+"""
+
+
+def _on_polars(links: Any) -> Frame:
+    import polars as pl  # noqa: PLC0415 - as late as possible: it takes long
+
+    def work(frame: Any) -> Any:
+        once = frame.select("tx_hash").unique("tx_hash", keep="first", maintain_order=True)
+        places = once.with_row_index("place")
+        first = frame.unique("tx_hash", keep="first", maintain_order=True)
+        ahead = first.select("parent").join(
+            places, left_on="parent", right_on="tx_hash", how="left", maintain_order="left"
+        )
+        depth = _lengths(ahead["place"].cast(pl.Int64).fill_null(-1).to_numpy(writable=True))
+        deepest = first.select("trace_id", depth=pl.Series(depth)).group_by("trace_id").max()
+        linked = frame.group_by("trace_id").agg(linked=pl.len().cast(pl.Int64))
+        return deepest.join(linked, on="trace_id")
+
+    shape = {"trace_id": pl.String, "depth": pl.Int64, "linked": pl.Int64}
+    return engines.on_polars(links, work, shape)
+
+
+def _on_spark(parts: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    batches = list(parts)
+    if batches:
+        depths = _on_pandas(pa.Table.from_batches(batches).to_pandas())
+        yield from pa.Table.from_pandas(depths, preserve_index=False).to_batches()
+
+
+def _on_pandas(links: pd.DataFrame) -> pd.DataFrame:
+    hashes = pd.Index(links["tx_hash"])
+    first, hashes = links[~hashes.duplicated()], hashes.unique()
+    ahead = hashes.get_indexer(pd.Index(first["parent"]))
+    depth = pd.Series(_lengths(ahead), index=first.index, dtype="Int64")
+    deepest = depth.groupby(first["trace_id"]).max().rename("depth")
+    linked = links.groupby("trace_id").size().rename("linked").astype("Int64")
+    return pd.concat([deepest, linked], axis="columns").reset_index()
+
+
+def _lengths(ahead: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """Count the transactions of the chain that ends with each link.
+
+    `ahead` has, for each link, the place of the link of its sender, or -1. It is changed.
+    """
+    # `ahead` becomes the place of an ancestor, and `jumped` the number of links to it. Each pass
+    # replaces the ancestor by its own ancestor, so the distance doubles: 1, 2, 4, 8, …
+    jumped = np.ones(len(ahead), "int64")
+    going = np.flatnonzero(ahead >= 0)
+    while len(going):
+        at = ahead[going]
+        jumped[going] += jumped[at]
+        ahead[going] = ahead[at]
+        going = going[ahead[going] >= 0]
+    return jumped + 1

@@ -30,22 +30,7 @@ _UNITS = {column.name: column.unit for column in (*_COLUMNS, *_FIGURES) if colum
 
 
 def unit_of(column: str) -> str:
-    """Return the unit of a column of numbers of any table or result.
-
-    Parameters
-    ----------
-    column
-        The name of the column.
-
-    Returns
-    -------
-    The unit, "" for counts, texts and moments, and for columns that are not ours.
-
-    Examples
-    --------
-    >>> unit_of("cost"), unit_of("gas_max"), unit_of("failures")
-    ('nanoton', 'gas', '')
-    """
+    """Return the unit of a column of numbers of any table or result, or ""."""
     return _UNITS.get(column, "")
 
 
@@ -110,13 +95,7 @@ def _converted(frame: Any, columns: Sequence[str] | None) -> Any:
 
 
 def amounts_of(helper: str, dtypes: nw.Schema, columns: Sequence[str] | None) -> list[str]:
-    """List the columns of a frame to convert: those in nanoton, or those that the user named.
-
-    Raises
-    ------
-    ValueError
-        The frame has no column that is known to be in nanoton, or lacks one of `columns`.
-    """
+    """List the columns of a frame to convert: those in nanoton, or those that the user named."""
     if columns is None:
         # A text or boolean of the same name is not an amount.
         names = [

@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING, Any
 import narwhals as nw
 import pyarrow as pa
 
-from tonframes.analysis.declaration import BY
-from tonframes.analysis.results import RESULTS
+from tonframes.analysis.results import BY, RESULTS
 from tonframes.wire.kinds import FLOAT
 from tonframes.wire.schema import TABLES
 
 if TYPE_CHECKING:
-    from tonframes.analysis.declaration import Result
+    from tonframes.analysis.results import Result
     from tonframes.wire.record import Column, Table
 
     Dtypes = dict[str, nw.dtypes.DType]

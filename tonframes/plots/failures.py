@@ -7,9 +7,15 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from tonframes.analysis.failures import failure_summary
+from tonframes.analysis.failures import (
+    ACTION,
+    COMMITTED,
+    COMPUTE,
+    IGNORED,
+    SKIPPED,
+    failure_summary,
+)
 from tonframes.analysis.grouping import keys_of
-from tonframes.analysis.outcomes import ACTION, COMMITTED, COMPUTE, IGNORED, SKIPPED
 from tonframes.plots import axes, labels, marks, times
 from tonframes.plots.colors import choose
 

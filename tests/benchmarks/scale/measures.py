@@ -21,6 +21,7 @@ from benchmarks.bench_engines import BY_HAND
 from benchmarks.bench_engines import HELPERS as _HELPERS
 
 import tonframes as tf
+from tonframes.analysis import price_of, undo_gas_exchange
 
 from .chain import time_of
 
@@ -37,8 +38,8 @@ ENGINES = ("duckdb", "polars")
 FEW = ("account", "block_time", "total_fees", "compute_gas_used")
 #: The helpers, by name: transactions and messages in, a frame out.
 HELPERS = {
-    "price_of": lambda t, _: tf.price_of(t),
-    "undo_gas_exchange": lambda t, _: tf.undo_gas_exchange(t),
+    "price_of": lambda t, _: price_of(t),
+    "undo_gas_exchange": lambda t, _: undo_gas_exchange(t),
     **_HELPERS,
 }
 
