@@ -30,6 +30,7 @@ from slow import slow
 import tonframes as tf
 from tonframes.analysis import engines
 from tonframes.analysis.expressions import divided
+from tonframes.export import to_lake
 
 
 def only(frame, *columns):
@@ -209,7 +210,7 @@ def places(tmp_path_factory):
     """Return a store of many files, and the same in the form of the lake."""
     folder = tmp_path_factory.mktemp("scanned")
     store = store_of_files(folder / "store")
-    tf.to_lake(store, folder / "lake")
+    to_lake(store, folder / "lake")
     return {"store": store, "lake": folder / "lake"}
 
 

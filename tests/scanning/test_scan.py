@@ -11,6 +11,8 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import narwhals as nw
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -22,7 +24,7 @@ from pyarrow import fs
 from slow import slow
 
 import tonframes as tf
-from tonframes.scanning import engines
+from tonframes.scanning import asked, engines
 from tonframes.seqnos import joined
 from tonframes.store import Store
 from tonframes.store.files import HeldFile
@@ -564,3 +566,12 @@ def test_blocks_that_the_service_did_not_show_are_warned_of(tmp_path, store):
     with pytest.warns(tf.TonframesWarning, match="holds no rows of blocks for 90000000:90000100"):
         found = tf.scan(made.path, "blocks")
     assert found.count_rows() == 0
+
+
+def test_a_filter_of_many_ranges_is_not_nested_deeply():
+    rows = pl.LazyFrame({"mc_block_seqno": range(2_000)})
+    chosen = asked.filter_of("blocks", asked.Asked.parse(range(1, 2_000, 2), None, None, None))
+    condition = asked.expression(chosen)
+    assert (
+        nw.from_native(rows).filter(condition).to_native().collect().height == len(chosen) == 1000
+    )

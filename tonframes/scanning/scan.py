@@ -65,7 +65,7 @@ def scan(
     ----------
     store
         A store or the URL of one; or a lake: `s3://aws-public-blockchain/v1.1/ton/`, or a folder
-        with files in its form, as `to_lake` writes them.
+        with files in its form, as `tonframes.export.to_lake` writes them.
     table
         transactions, messages or blocks; or accounts, address_book or metadata, which have the
         newest row of each address, and are read into memory. None is all: the result is an object

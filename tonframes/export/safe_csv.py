@@ -60,7 +60,7 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
 
     The file contains every digit. But spreadsheets round integers to 15 digits when they open it:
     import such columns (``lt``, amounts) as text there. A text that a spreadsheet would treat as a
-    formula gets a quote before it; see the module `tonframes.export`.
+    formula gets a quote before it; see the module `tonframes.export.safe_csv`.
 
     Parameters
     ----------

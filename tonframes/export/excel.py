@@ -38,7 +38,7 @@ import pyarrow as pa
 from tonframes.atomic import output
 from tonframes.bucket import local
 from tonframes.errors import shorten
-from tonframes.excel.headers import comment, declared_columns, number_format, shown, with_units
+from tonframes.export.headers import comment, declared_columns, number_format, shown, with_units
 from tonframes.inert import inert
 from tonframes.native import enter
 from tonframes.tableset import TableSet
@@ -46,7 +46,7 @@ from tonframes.tableset import TableSet
 if TYPE_CHECKING:
     from os import PathLike
 
-    from tonframes.excel.headers import Dtypes
+    from tonframes.export.headers import Dtypes
     from tonframes.wire.record import Column
 
 # Limits of Excel: "Excel specifications and limits", support.microsoft.com.
@@ -71,8 +71,8 @@ def write_excel(path: str | PathLike[str], tables: Any) -> None:
     of the sheet decides. Amounts
     that are floats are taken to be in TON, as `to_ton` returns them. Each header has a filter.
 
-    It needs XlsxWriter: ``pip install 'tonframes[excel]'``. See the module `tonframes.excel` for
-    what becomes of each kind of value.
+    It needs XlsxWriter: ``pip install 'tonframes[excel]'``. See the module
+    `tonframes.export.excel` for what becomes of each kind of value.
 
     Parameters
     ----------
