@@ -1,4 +1,12 @@
-"""Files for other programs: CSV, Excel, and the form of the public lake."""
+"""Files for other programs: CSV, Excel, and the form of the public lake.
+
+The modules::
+
+    safe_csv    write_csv and read_csv
+    excel       write_excel
+    headers     what the header of a column in Excel says, and how its numbers are shown
+    lake        to_lake
+"""
 
 from tonframes.export.excel import write_excel
 from tonframes.export.lake import to_lake

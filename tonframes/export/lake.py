@@ -93,7 +93,17 @@ def to_lake(
         for name, (place, *_) in FOLDERS.items():
             rows = _rows(source, name)
             if rows is not None:
-                _write(LakeForm(name), rows, made / place)
+                form = LakeForm(name)
+                pads.write_dataset(
+                    _batches(rows, form),
+                    made / place,
+                    schema=form.stored.append(pa.field("date", pa.string())),
+                    format="parquet",
+                    partitioning=_BY_DATE,
+                    use_threads=False,  # keeps the order of the rows
+                    max_rows_per_group=_GROUP,
+                    min_rows_per_group=_GROUP // 5,
+                )
         if folder.exists():
             folder.rmdir()
         made.rename(folder)
@@ -105,7 +115,15 @@ def to_lake(
 def _rows(source: Any, name: str) -> Any:
     """Return the rows of a table as a data set; None if there are none."""
     if isinstance(source, Mapping):
-        return pads.dataset(_table(source[name])) if name in source else None
+        if name not in source:
+            return None
+        frame = enter(source[name], "to_lake")
+        if not isinstance(frame, nw.DataFrame):
+            raise TypeError(
+                f"to_lake takes frames of pandas, polars or pyarrow, not "
+                f"{type(source[name]).__name__}"
+            )
+        return pads.dataset(frame.to_arrow())
     if isinstance(source, TableSet):
         return pads.dataset(source.arrow(name)) if name in source.names else None
     tables = source if isinstance(source, Scan) else scan(source)
@@ -115,29 +133,6 @@ def _rows(source: Any, name: str) -> Any:
     if not isinstance(rows, pads.Dataset | LakeRows):
         raise TypeError(f"to_lake takes a Scan with engine='pyarrow', not {shorten(source)}")
     return rows
-
-
-def _table(frame: Any) -> pa.Table:
-    rows = enter(frame, "to_lake")
-    if not isinstance(rows, nw.DataFrame):
-        raise TypeError(
-            f"to_lake takes frames of pandas, polars or pyarrow, not {type(frame).__name__}"
-        )
-    return rows.to_arrow()
-
-
-def _write(form: LakeForm, rows: pads.Dataset | LakeRows, folder: Path) -> None:
-    """Write the rows of a table."""
-    pads.write_dataset(
-        _batches(rows, form),
-        folder,
-        schema=form.stored.append(pa.field("date", pa.string())),
-        format="parquet",
-        partitioning=_BY_DATE,
-        use_threads=False,  # keeps the order of the rows
-        max_rows_per_group=_GROUP,
-        min_rows_per_group=_GROUP // 5,
-    )
 
 
 def _batches(rows: pads.Dataset | LakeRows, form: LakeForm) -> Iterator[pa.RecordBatch]:
