@@ -59,11 +59,6 @@ class HeldTables:
     reader: Reader
     names = (*_RANGED, *_SNAPSHOTS)
 
-    @property
-    def histories(self) -> HistoryTables:
-        """The tables of histories."""
-        return HistoryTables(self.reader)
-
     def __str__(self) -> str:
         return f"the store {self.reader.path}"
 

@@ -210,7 +210,7 @@ class Scan:
     def histories(self) -> Scan:
         """The transactions of accounts that `fetch_transactions` has fetched into the store."""
         if isinstance(self._tables, HeldTables):
-            histories = self._tables.histories
+            histories = HistoryTables(self._tables.reader)
             histories.check(self._asked)
             return Scan(histories, self._engine, self._asked)
         raise ValueError(f"{self._tables} has no other histories of accounts")
