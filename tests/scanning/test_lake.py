@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from chains import store_of_files
 from killed import killed_at_each_rename
-from parity import EVERY, PARITY, collected, spark_session
+from parity import PARITY, collected, spark_session
 from pyarrow import fs
 from slow import slow
 
@@ -25,6 +25,8 @@ from tonframes.export import to_lake
 from tonframes.scanning import lake
 from tonframes.scanning.form import LakeForm, LakeRows
 
+EVERY = ["pyarrow", "duckdb", *slow("polars", "dask")]
+EVERY += [pytest.param("spark", marks=pytest.mark.spark)]
 NAMES = ("transactions", "messages", "blocks")
 ACCOUNT = f"0:{'A' * 64}"
 LONG = bytes(range(200))  # base64 of it is longer than a line of MIME

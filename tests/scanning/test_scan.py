@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from chain import synthetic_blocks
 from chains import store_of_files
-from parity import EVERY, PARITY, collected, spark_session
+from parity import PARITY, collected, spark_session
 from pyarrow import fs
 from slow import slow
 
@@ -33,6 +33,9 @@ from tonframes.wire.tables import with_columns
 
 FIRST, START = 90_000_000, 1_780_000_000
 NAMES = ("transactions", "messages", "blocks")
+
+EVERY = ["pyarrow", "duckdb", *slow("polars", "dask")]
+EVERY += [pytest.param("spark", marks=pytest.mark.spark)]
 
 
 @pytest.fixture(scope="session")
