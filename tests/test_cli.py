@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import argparse
+import inspect
 import json
 import os
 import re
@@ -20,8 +20,7 @@ from fault_server import FaultServer, raw
 from slow import slow_after
 
 import tonframes as tf
-from tonframes.cli import main
-from tonframes.cli.command import make_parser
+from tonframes.cli import app, main
 from tonframes.inert import UNSEEN
 
 FIRST = 90_000_000
@@ -44,10 +43,7 @@ def run(capsys):
     """Return a function that runs the command and returns exit status, stdout and stderr."""
 
     def run(*arguments):
-        try:
-            status = main([str(argument) for argument in arguments])
-        except SystemExit as stopped:  # argparse's way to report wrong arguments
-            status = stopped.code
+        status = main([str(argument) for argument in arguments])
         return status, *capsys.readouterr()
 
     return run
@@ -59,11 +55,10 @@ def url():
         yield url
 
 
-def test_fetch_blocks_into_a_store(url, tmp_path):
+def test_fetch_blocks_into_a_store(run, url, tmp_path):
     wanted = f"{FIRST}:{FIRST + 3}"
-    with start("fetch", "blocks", wanted, "--store", tmp_path, "--url", url) as process:
-        out, err = process.communicate(timeout=100)
-    assert process.returncode == 0
+    status, out, err = run("fetch", "blocks", wanted, "--store", tmp_path, "--url", url)
+    assert status == 0
     assert out.startswith(f"masterchain blocks {wanted}: 75 transactions")
     assert err.startswith(
         f"3 masterchain blocks, 0 of them held; to fetch: {wanted} with about 75 "
@@ -221,7 +216,7 @@ def test_serve_until_interrupted():
         (["fetch", "blocks", "100:"], 2, "expected 100:150"),
         (["fetch", "blocks", "soon"], 2, "not 'soon'"),
         (["fetch", "blocks", "-5"], 2, "a masterchain seqno such as 100, or a UTC time"),
-        (["fetch", "blocks", "-5:10"], 2, "seqnos are from 1 to 2147483647, not -5:10"),
+        (["fetch", "blocks", "-5:10"], 2, "a masterchain seqno such as 100, or a UTC time"),
         (["fetch", "blocks", "2026-13-01/2027"], 2, "such as 2026-05-28T20:28, not '2026-13-01'"),
         (["fetch", "blocks", "\u0661\u0662"], 2, r"not '\u0661\u0662'"),
         (["fetch", "blocks", "\u0661:\u0662"], 2, r"not '\u0661'"),
@@ -242,8 +237,8 @@ def test_serve_until_interrupted():
             "write the moment as '2026-05-01', or the logical time as 'lt:20260501'",
         ),
         (["follow", "1777593600", "--account", "-1:" + "3" * 64], 2, "as 'lt:1777593600'"),
-        (["fetch", "blocks", "1", "--rps", "\u0661"], 2, "argument --rps: expected a number"),
-        (["serve", "{tmp}", "--port", "\u0661"], 2, "argument --port: expected a number"),
+        (["fetch", "blocks", "1", "--rps", "\u0661"], 2, "--rps: expected a number"),
+        (["serve", "{tmp}", "--port", "\u0661"], 2, "--port: expected a number"),
         (["fetch", "accounts", "{tmp}"], 1, "tonframes: {tmp}: Is a directory"),
         (["fetch", "accounts", "/dev/zero"], 2, "/dev/zero has more than 67,108,864 bytes"),
         (["fetch", "blocks", "0:5", "--store", "{tmp}"], 2, "seqnos are from 1"),
@@ -259,10 +254,10 @@ def test_serve_until_interrupted():
         (["fetch", "accounts", "{tmp}/none.txt"], 1, "No such file"),
         (["fetch", "blocks", "1:2", "--url", "ftp://x", "--store", "{tmp}"], 2, "http"),
         (["fetch", "blocks", f"{FIRST + 500}", "--store", "{tmp}/s"], 1, "is not indexed yet"),
-        (["describe", "fees"], 2, "argument TABLE: "),
+        (["describe", "fees"], 2, "no table or result 'fees'"),
         (["serve", "{tmp}/none"], 1, "there is no store"),
-        ([], 2, "usage"),
-        (["fetch"], 2, "usage"),
+        ([], 2, "name a command"),
+        (["fetch"], 2, "name a command"),
     ],
 )
 def test_errors_are_one_line(run, monkeypatch, url, tmp_path, arguments, status, text):  # noqa: PLR0917
@@ -271,10 +266,9 @@ def test_errors_are_one_line(run, monkeypatch, url, tmp_path, arguments, status,
     assert (found, out) == (status, "")
     assert text.replace("{tmp}", str(tmp_path)) in err
     assert "[Errno" not in err
-    if text != "usage" and "argument" not in text:
-        plan = [line for line in err.splitlines() if not line.startswith("tonframes: ")]
-        assert all("masterchain blocks, 0 of them held" in line for line in plan)
-        assert err.count("\n") == 1 + len(plan)
+    plan = [line for line in err.splitlines() if not line.startswith("tonframes: ")]
+    assert all("masterchain blocks, 0 of them held" in line for line in plan)
+    assert err.count("\n") == 1 + len(plan)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +314,7 @@ def crafted(folder, place):
     return store
 
 
-@pytest.mark.parametrize("place", ["network", "service", "name of a file", "footer"])
+@pytest.mark.parametrize("place", slow_after(2, ["footer", "network", "service", "name of a file"]))
 def test_escapes_in_a_crafted_store_do_not_reach_the_terminal(run, url, tmp_path, place):
     store = crafted(tmp_path, place)
     shown = []
@@ -400,33 +394,30 @@ def test_a_process_that_fails_shows_no_traceback(tmp_path):
     assert (process.returncode, out, err.count("\n")) == (1, "", 1)
 
 
-def commands(parser, *words):
-    """Return every command with its parser, subcommands included."""
-    yield words, parser
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            for word, inner in action.choices.items():
-                yield from commands(inner, *words, word)
+def commands(parent, *words):
+    """Return the words of every command, subcommands included."""
+    yield words
+    for word in parent:
+        if not word.startswith("-"):
+            yield from commands(parent[word], *words, word)
 
 
-@pytest.mark.parametrize("command", list(dict(commands(make_parser()))), ids=" ".join)
+@pytest.mark.parametrize("command", list(commands(app)), ids=" ".join)
 def test_every_command_and_option_has_help(command, capsys):
-    parser = dict(commands(make_parser()))[command]
-    assert parser.description
-    for action in parser._actions:
-        if not isinstance(action, argparse._SubParsersAction):
-            assert action.help, action.dest
-            told = action.nargs == 0 or not action.option_strings
-            assert told or "default" in action.help, action.dest
-    with pytest.raises(SystemExit) as stopped:
-        main([*command, "--help"])
-    assert stopped.value.code == 0
-    assert "usage: tonframes" in capsys.readouterr().out
+    told = app.parse_commands(command)[1][-1]
+    assert told.help
+    arguments = () if list(told) else told.assemble_argument_collection(parse_docstring=True)
+    for argument in arguments:
+        text = argument.parameter.help
+        assert text, argument.name
+        named = "default" in text or argument.field_info.default not in {None, inspect._empty}
+        assert named or argument.required or not argument.name.startswith("-"), argument.name
+    assert main([*command, "--help"]) == 0
+    assert "Usage: tonframes" in capsys.readouterr().out
 
 
 def test_help_tells_exit_status_and_environment(capsys):
-    with pytest.raises(SystemExit):
-        main(["--help"])
+    assert main(["--help"]) == 0
     told = capsys.readouterr().out
     for word in (
         "0 ",
@@ -442,8 +433,7 @@ def test_help_tells_exit_status_and_environment(capsys):
 
 
 def test_version(capsys):
-    with pytest.raises(SystemExit):
-        main(["--version"])
+    assert main(["--version"]) == 0
     assert capsys.readouterr().out.startswith("tonframes 0.")
 
 

@@ -16,7 +16,7 @@ import pytest
 from executed import run
 
 import tonframes as tf
-from tonframes.cli.command import make_parser
+from tonframes.cli import app
 from tonframes.columns import column_reference
 from tonframes.wire import schema
 
@@ -158,7 +158,7 @@ def test_commands_exist(page):
             assert set(filter(None, extras.split(","))) <= EXTRAS, line
         else:
             assert command == "tonframes", line
-            make_parser().parse_args(arguments)
+            app.parse_args(arguments, exit_on_error=False)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from parity import ENGINES, frame_of
 
 import tonframes as tf
-from tonframes import excel
+from tonframes.export import excel
 from tonframes.inert import inert
 from tonframes.wire import schema
 

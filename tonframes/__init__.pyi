@@ -28,8 +28,7 @@ from .errors import (
     TonframesError,
     TonframesWarning,
 )
-from .excel import write_excel
-from .export import read_csv, write_csv
+from .export import read_csv, write_csv, write_excel
 from .fetch import (
     HistoryPlan,
     Plan,
@@ -57,7 +56,7 @@ from .plots import (
     plot_trace,
 )
 from .samples import sample
-from .scanning import Scan, scan, to_lake
+from .scanning import Scan, scan
 from .service import serve
 from .store import (
     compact_store,
@@ -132,7 +131,6 @@ __all__ = [
     "serve",
     "storage_rates",
     "to_friendly",
-    "to_lake",
     "to_raw",
     "to_ton",
     "trace_costs",

@@ -8,6 +8,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING
 
+import tonframes
+
 if TYPE_CHECKING:
     from sys import UnraisableHookArgs
 
@@ -16,6 +18,9 @@ _SOON = 0.05  # seconds
 
 def main() -> int:
     """Run the command line. Ctrl-C ends it without a traceback, whenever it comes."""
+    if sys.argv[1:] == ["--version"]:  # without importing the commands
+        sys.stdout.write(f"tonframes {tonframes.__version__}\n")
+        return 0
     sys.unraisablehook = _again_if_interrupted
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)

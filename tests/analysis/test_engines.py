@@ -31,6 +31,7 @@ import tonframes as tf
 from tonframes import analysis
 from tonframes.analysis import engines, price_of, undo_gas_exchange
 from tonframes.analysis.engines import divided
+from tonframes.export import to_lake
 
 
 def only(frame, *columns):
@@ -210,7 +211,7 @@ def places(tmp_path_factory):
     """Return a store of many files, and the same in the form of the lake."""
     folder = tmp_path_factory.mktemp("scanned")
     store = store_of_files(folder / "store")
-    tf.to_lake(store, folder / "lake")
+    to_lake(store, folder / "lake")
     return {"store": store, "lake": folder / "lake"}
 
 

@@ -16,14 +16,17 @@ import pyarrow.parquet as pq
 import pytest
 from chains import store_of_files
 from killed import killed_at_each_rename
-from parity import EVERY, PARITY, collected, spark_session
+from parity import PARITY, collected, spark_session
 from pyarrow import fs
 from slow import slow
 
 import tonframes as tf
+from tonframes.export import to_lake
 from tonframes.scanning import lake
-from tonframes.scanning.rows import LakeRows
+from tonframes.scanning.form import LakeForm, LakeRows
 
+EVERY = ["pyarrow", "duckdb", *slow("polars", "dask")]
+EVERY += [pytest.param("spark", marks=pytest.mark.spark)]
 NAMES = ("transactions", "messages", "blocks")
 ACCOUNT = f"0:{'A' * 64}"
 LONG = bytes(range(200))  # base64 of it is longer than a line of MIME
@@ -196,13 +199,13 @@ def store(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def written(store):
-    tf.to_lake(store, store.parent / "written")
+    to_lake(store, store.parent / "written")
     return store.parent / "written"
 
 
 def known(name):
     """List the columns that both know."""
-    here = set(lake.LakeForm(name).stored.names) | {"body", "init_state_body", "block_time"}
+    here = set(LakeForm(name).stored.names) | {"body", "init_state_body", "block_time"}
     return [column for column in tf.describe(name)["column"] if column in here]
 
 
@@ -260,7 +263,7 @@ SOURCES = {
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_source_gives_the_same_files(source, store, written, tmp_path):
-    tf.to_lake(SOURCES[source](store), tmp_path / "lake")
+    to_lake(SOURCES[source](store), tmp_path / "lake")
     for name in NAMES:
         found, expected = (
             collect("pyarrow", tmp_path / "lake", name),
@@ -271,7 +274,7 @@ def test_every_source_gives_the_same_files(source, store, written, tmp_path):
 
 def test_histories_are_written(tmp_path):
     histories = tf.scan(tf.sample("histories")).histories
-    tf.to_lake(histories, tmp_path / "lake")
+    to_lake(histories, tmp_path / "lake")
     days = {path.name for path in (tmp_path / "lake" / "transactions").iterdir()}
     assert {"date=2026-03-23", "date=2026-06-20"} <= days
     some = {"since": "2026-05-01", "until": "2026-05-02"}
@@ -305,7 +308,7 @@ REFUSED = {
 def test_values_that_the_lake_cannot_have_are_refused_and_nothing_is_left(case, tmp_path):
     frames, text = REFUSED[case]
     with pytest.raises(ValueError, match=re.escape(text)):
-        tf.to_lake(frames, tmp_path / "lake")
+        to_lake(frames, tmp_path / "lake")
     assert not any(tmp_path.iterdir())
 
 
@@ -313,10 +316,10 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path, store):
     (tmp_path / "lake").mkdir()
     (tmp_path / "lake" / "mine").touch()
     with pytest.raises(ValueError, match="there is something at"):
-        tf.to_lake(store, tmp_path / "lake")
+        to_lake(store, tmp_path / "lake")
     assert [path.name for path in (tmp_path / "lake").iterdir()] == ["mine"]
     (tmp_path / "lake" / "mine").unlink()
-    tf.to_lake(store, tmp_path / "lake")
+    to_lake(store, tmp_path / "lake")
     assert tf.scan(tmp_path / "lake", "blocks").count_rows()
 
 
@@ -333,11 +336,11 @@ def test_an_empty_folder_keeps_its_mode_and_a_link_to_one_its_target(tmp_path, s
     os.umask(umask)
     assert stat.S_IMODE((tmp_path / "new" / "lake").stat().st_mode) == 0o777 & ~umask
     with pytest.raises(ValueError, match="there is something at"):
-        tf.to_lake(store, "/dev/null")
+        to_lake(store, "/dev/null")
 
 
 def _write(place, path):
-    tf.to_lake(tf.read_blocks(place, range(90_000_000, 90_000_003)), path)
+    to_lake(tf.read_blocks(place, range(90_000_000, 90_000_003)), path)
 
 
 @pytest.mark.slow
@@ -364,9 +367,9 @@ def test_a_process_that_is_killed_at_any_rename_leaves_a_whole_lake_or_none(ther
 
 def test_lazy_frames_are_refused(tmp_path, store):
     with pytest.raises(TypeError, match="frames of pandas, polars or pyarrow, not LazyFrame"):
-        tf.to_lake({"blocks": tf.scan(store, "blocks", engine="polars")}, tmp_path / "lake")
+        to_lake({"blocks": tf.scan(store, "blocks", engine="polars")}, tmp_path / "lake")
     with pytest.raises(TypeError, match="takes a Scan with engine='pyarrow'"):
-        tf.to_lake(tf.scan(store, engine="polars"), tmp_path / "lake")
+        to_lake(tf.scan(store, engine="polars"), tmp_path / "lake")
 
 
 # ── URLs ─────────────────────────────────────────────────────────────────────────────────────────

@@ -11,18 +11,20 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+import narwhals as nw
+import polars as pl
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from chain import synthetic_blocks
 from chains import store_of_files
-from parity import EVERY, PARITY, collected, spark_session
+from parity import PARITY, collected, spark_session
 from pyarrow import fs
 from slow import slow
 
 import tonframes as tf
-from tonframes.scanning import engines
+from tonframes.scanning import asked, engines
 from tonframes.seqnos import joined
 from tonframes.store import Store
 from tonframes.store.files import HeldFile
@@ -31,6 +33,9 @@ from tonframes.wire.tables import with_columns
 
 FIRST, START = 90_000_000, 1_780_000_000
 NAMES = ("transactions", "messages", "blocks")
+
+EVERY = ["pyarrow", "duckdb", *slow("polars", "dask")]
+EVERY += [pytest.param("spark", marks=pytest.mark.spark)]
 
 
 @pytest.fixture(scope="session")
@@ -564,3 +569,12 @@ def test_blocks_that_the_service_did_not_show_are_warned_of(tmp_path, store):
     with pytest.warns(tf.TonframesWarning, match="holds no rows of blocks for 90000000:90000100"):
         found = tf.scan(made.path, "blocks")
     assert found.count_rows() == 0
+
+
+def test_a_filter_of_many_ranges_is_not_nested_deeply():
+    rows = pl.LazyFrame({"mc_block_seqno": range(2_000)})
+    chosen = asked.filter_of("blocks", asked.Asked.parse(range(1, 2_000, 2), None, None, None))
+    condition = asked.expression(chosen)
+    assert (
+        nw.from_native(rows).filter(condition).to_native().collect().height == len(chosen) == 1000
+    )

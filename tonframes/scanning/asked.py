@@ -1,8 +1,4 @@
-"""Which rows are asked for, and the same as a filter of each engine.
-
-A filter is a list of alternatives. Each is a list of conditions (column, operator, value) that all
-hold. An empty list chooses all rows.
-"""
+"""Which rows are asked for, and the same as a filter of narwhals or pyarrow."""
 
 from __future__ import annotations
 
@@ -10,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import chain, product
-from operator import and_, or_
+from operator import and_, eq, ge, lt, or_
 from typing import TYPE_CHECKING, Any
 
+import narwhals as nw
 import pyarrow.dataset as pads
 
 from tonframes.addresses import to_raw
@@ -27,8 +24,9 @@ if TYPE_CHECKING:
 #: The column of each table with the unix time of its block.
 SECONDS = {"transactions": "now", "messages": "tx_now", "blocks": "gen_utime"}
 
-Condition = tuple[str, str, Any]
-Filter = list[list[Condition]]
+#: Alternatives, each of conditions that all hold: (column, operator, value). An empty list chooses
+#: all rows.
+Filter = list[list[tuple[str, str, Any]]]
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,17 @@ class Asked:
         for name, moment in (("since", since), ("until", until)):
             if isinstance(moment, int) or str(moment).startswith("lt:"):
                 raise TypeError(f"{name} is a moment such as 2026-05-01, not {shorten(moment)}")
-        asked = cls(None if seqnos is None else _ranges(seqnos), raw, since, until)
+        if isinstance(seqnos, str):
+            text, seqnos = seqnos, from_text(seqnos)
+            if seqnos is None:
+                raise ValueError(
+                    f"seqnos are ints, or text such as 100:150 or 100, not {shorten(text)}: choose "
+                    "by time with since and until"
+                )
+        ranges = (
+            checked([seqnos] if isinstance(seqnos, int) else seqnos) if seqnos is not None else None
+        )
+        asked = cls(ranges, raw, since, until)
         _ = asked.period  # is checked now
         return asked
 
@@ -98,34 +106,27 @@ class Asked:
         return self.seqnos == () or self.accounts == ()
 
 
-def _ranges(seqnos: range | Iterable[int] | int | str) -> tuple[range, ...]:
-    if isinstance(seqnos, str):
-        run = from_text(seqnos)
-        if run is None:
-            raise ValueError(
-                f"seqnos are ints, or text such as 100:150 or 100, not {shorten(seqnos)}: choose "
-                "by time with since and until"
-            )
-        return checked(run)
-    return checked([seqnos] if isinstance(seqnos, int) else seqnos)
-
-
 def filter_of(table: str, asked: Asked, runs: Iterable[range] = ()) -> Filter:
-    """Return the filter of a table, for files with certain seqnos.
-
-    Parameters
-    ----------
-    table
-        transactions, messages or blocks.
-    runs
-        The ranges of masterchain seqnos that the files have, if that is known: a filter need not
-        say what follows from the choice of the files.
-    """
-    choices = [_of_seqnos(asked.seqnos, joined(runs)), _of_period(SECONDS[table], asked.period)]
+    """Return the filter of a table, for files with the seqnos of `runs`, if these are known."""
+    choices = [_of_seqnos(asked.seqnos, joined(runs))]
+    if asked.period is not None:
+        start, stop = asked.period.start, asked.period.stop
+        until = [] if stop is None else [(SECONDS[table], "<", stop)]
+        choices.append([[(SECONDS[table], ">=", start), *until]])
     if asked.accounts is not None:
-        choices.append(_of_accounts(table, list(asked.accounts)))
+        accounts = list(asked.accounts)
+        if table == "blocks":
+            raise ValueError("accounts: the table blocks has no column with an account")
+        choices.append(
+            [[("account", "in", accounts)]]
+            if table == "transactions"
+            else [  # the account of the message's transaction
+                [("direction", "==", "in"), ("destination", "in", accounts)],
+                [("direction", "==", "out"), ("source", "in", accounts)],
+            ]
+        )
     filters = [choice for choice in choices if choice]
-    return [[*chain(*parts)] for parts in product(*filters)] if filters else []
+    return [[*chain(*each)] for each in product(*filters)] if filters else []
 
 
 def _of_seqnos(seqnos: Sequence[range] | None, runs: Sequence[range]) -> Filter:
@@ -141,63 +142,19 @@ def _of_seqnos(seqnos: Sequence[range] | None, runs: Sequence[range]) -> Filter:
     return [[(column, ">=", run.start), (column, "<", run.stop)] for run in seqnos]
 
 
-def _of_period(column: str, period: Period | None) -> Filter:
-    if period is None:
-        return []
-    until = [] if period.stop is None else [(column, "<", period.stop)]
-    return [[(column, ">=", period.start), *until]]
-
-
-def _of_accounts(table: str, accounts: list[str]) -> Filter:
-    if table == "transactions":
-        return [[("account", "in", accounts)]]
-    if table == "messages":  # the account of the message's transaction
-        return [
-            [("direction", "==", "in"), ("destination", "in", accounts)],
-            [("direction", "==", "out"), ("source", "in", accounts)],
-        ]
-    raise ValueError(f"accounts: the table {table} has no column with an account")
-
-
-# ── in the languages of the engines ──────────────────────────────────────────────────────────────
-
-
-def as_arrow(chosen: Filter) -> pads.Expression | None:
-    """Return a filter as an expression of pyarrow; None chooses all rows."""
-    return _built(chosen, pads.field, lambda field, values: field.isin(values))
-
-
-def as_polars(chosen: Filter) -> Any:
-    """Return a filter as an expression of polars; None chooses all rows."""
-    import polars as pl  # noqa: PLC0415 - optional
-
-    return _built(chosen, pl.col, lambda column, values: column.is_in(values))
-
-
-def _built(chosen: Filter, column: Callable[[str], Any], is_in: Callable[[Any, Any], Any]) -> Any:
-    operators: dict[str, Callable[[Any, Any], Any]] = {
-        "==": lambda one, other: one == other,
-        ">=": lambda one, other: one >= other,
-        "<": lambda one, other: one < other,
-        "in": is_in,
-    }
+def expression(chosen: Filter, column: Callable[[str], Any] = nw.col) -> Any:
+    """Return a filter in narwhals, or in pyarrow with `pads.field`; None chooses all rows."""
+    operators = {"==": eq, ">=": ge, "<": lt, "in": _is_in}
     alternatives = [
         reduce(and_, (operators[operator](column(name), value) for name, operator, value in each))
         for each in chosen
     ]
-    return reduce(or_, alternatives) if alternatives else None
+    while len(alternatives) > 1:  # in pairs: polars crashes on thousands that are nested in a row
+        pairs = (alternatives[at : at + 2] for at in range(0, len(alternatives), 2))
+        alternatives = [reduce(or_, pair) for pair in pairs]
+    return alternatives[0] if alternatives else None
 
 
-def as_sql(chosen: Filter) -> str | None:
-    """Return a filter as SQL that DuckDB and Spark understand; None chooses all rows.
-
-    Values are integers, raw addresses and our own words: nothing in them needs an escape.
-    """
-    alternatives = [" AND ".join(_sql(*condition) for condition in each) for each in chosen]
-    return " OR ".join(f"({each})" for each in alternatives) or None
-
-
-def _sql(name: str, operator: str, value: Any) -> str:
-    if operator == "in":
-        return f"{name} IN ({', '.join(map(repr, value))})"
-    return f"{name} {'=' if operator == '==' else operator} {value!r}"
+def _is_in(column: Any, values: list[str]) -> Any:
+    arrow = isinstance(column, pads.Expression)
+    return column.isin(values) if arrow else column.is_in(values)

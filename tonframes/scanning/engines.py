@@ -13,20 +13,19 @@ from importlib import import_module
 from operator import and_
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
+import narwhals as nw
 import pyarrow as pa
 import pyarrow.dataset as pads
 from pyarrow import fs
 
 from tonframes.errors import did_you_mean, shorten
-from tonframes.scanning.asked import Filter, as_arrow, as_polars, as_sql
-from tonframes.scanning.rows import LakeRows
+from tonframes.scanning.asked import Filter, expression
+from tonframes.scanning.form import SQL, LakeForm, LakeRows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import pandas as pd
-
-    from tonframes.scanning.form import LakeForm
 
 Engine = Literal["pyarrow", "duckdb", "polars", "dask", "spark"]
 
@@ -47,36 +46,16 @@ _PARTITION = 1 << 24
 
 @dataclass(frozen=True)
 class Files:
-    """Parquet files with the rows of one table, and which of the rows are asked for.
+    """Parquet files with the rows of one table, and which of the rows are asked for."""
 
-    Attributes
-    ----------
-    paths
-        The files, in order; local paths are absolute.
-    sizes
-        Their sizes in bytes.
-    schema
-        The columns of the frame.
-    chosen
-        The rows that are asked for.
-    filesystem
-        Where the files are; None is here.
-    lake
-        How the columns are made of those of the lake; None if the files have these columns.
-    more
-        Further rows, in memory.
-    groups
-        Which row groups of a single file; None is all.
-    """
-
-    paths: tuple[str, ...]
-    sizes: tuple[int, ...]
-    schema: pa.Schema
+    paths: tuple[str, ...]  # in order; local ones are absolute
+    sizes: tuple[int, ...]  # in bytes
+    schema: pa.Schema  # of the frame
     chosen: Filter
-    filesystem: fs.FileSystem | None = None
-    lake: LakeForm | None = None
-    more: pa.Table | None = None
-    groups: tuple[int, ...] | None = None
+    filesystem: fs.FileSystem | None = None  # None is here
+    lake: LakeForm | None = None  # None if the files have the columns of the frame
+    more: pa.Table | None = None  # further rows
+    groups: tuple[int, ...] | None = None  # of a single file; None is all
 
 
 def check_engine(engine: str) -> None:
@@ -123,7 +102,7 @@ def _with_more(engine: Engine, files: Files, more: pa.Table) -> Any:
     """Return files and further rows as one frame."""
     if engine == "pyarrow":  # a data set of data sets does not see their filters
         rows = pads.dataset([_dataset(files, rows=[]), pads.dataset(more)]).filter(_read_too())
-        chosen = as_arrow(files.chosen)
+        chosen = expression(files.chosen, pads.field)
         return rows if chosen is None else rows.filter(chosen)
     parts = [frame_of(engine, replace(files, more=None)), frame_of_table(engine, more)]
     if engine in ("polars", "dask"):
@@ -165,7 +144,7 @@ def _dataset(files: Files, *, rows: Filter | None = None) -> pads.Dataset:
         dataset = pads.FileSystemDataset(parts, dataset.schema, dataset.format, dataset.filesystem)
     if rows is None and files.lake is None:
         dataset = dataset.filter(_read_too())
-    chosen = as_arrow(files.chosen if rows is None else rows)
+    chosen = expression(files.chosen if rows is None else rows, pads.field)
     return dataset if chosen is None else dataset.filter(chosen)
 
 
@@ -177,25 +156,27 @@ def _read_too() -> pads.Expression:
     return pads.scalar(value=True) | reduce(and_, (pads.field(n).is_null() for n in _READ_TOO))
 
 
+def _chosen(rows: Any, chosen: Filter) -> Any:
+    """Choose rows of a lazy frame of polars, DuckDB or Spark."""
+    condition = expression(chosen)
+    return rows if condition is None else nw.from_native(rows).filter(condition).to_native()
+
+
 def _in_polars(files: Files) -> Any:
-    polars = _module("polars")
-    if files.filesystem is None and files.lake is None:
-        # A folder of the path may look like a partition, or like a pattern.
-        rows = polars.scan_parquet(list(files.paths), glob=False, hive_partitioning=False)
-        chosen = as_polars(files.chosen)
-        return rows if chosen is None else rows.filter(chosen)
-    rows = _through_pyarrow(files)
-    return rows if files.lake is None else rows.select(files.lake.as_polars())
+    if files.filesystem is not None or files.lake is not None:
+        return _through_pyarrow(_in_pyarrow(files))
+    # A folder of the path may look like a partition, or like a pattern.
+    rows = _module("polars").scan_parquet(list(files.paths), glob=False, hive_partitioning=False)
+    return _chosen(rows, files.chosen)
 
 
-def _through_pyarrow(files: Files) -> Any:
-    """Return files as polars reads them through pyarrow.
+def _through_pyarrow(rows: pads.Dataset | LakeRows) -> Any:
+    """Return rows as polars reads them through pyarrow.
 
     `polars.scan_pyarrow_dataset` would pass filters to pyarrow as Python code. That can be switched
     off, but then versions before 2 fail.
     """
     polars = _module("polars")
-    rows = _dataset(files)
 
     def read(
         columns: list[str] | None, predicate: Any, limit: int | None, _size: int | None
@@ -223,9 +204,7 @@ def _in_duckdb(files: Files) -> Any:
         rows = duckdb.read_parquet(paths, hive_partitioning=False)
     else:
         rows = duckdb.from_arrow(_dataset(files, rows=[]))  # DuckDB does not see its filter
-    chosen = as_sql(files.chosen)
-    if chosen is not None:
-        rows = rows.filter(chosen)
+    rows = _chosen(rows, files.chosen)
     if files.lake is not None:
         rows = rows.project(", ".join(files.lake.as_sql('"', "TIMESTAMPTZ", "to_timestamp")))
     return rows
@@ -240,11 +219,10 @@ def _in_spark(files: Files) -> Any:
     paths = [re.sub(r"([*?{}\[\]\\])", r"\\\1", path) for path in files.paths]
     reader = _session().read
     if files.lake is not None:
-        reader = reader.schema(files.lake.as_ddl())
-    rows = reader.parquet(*paths)
-    chosen = as_sql(files.chosen)
-    if chosen is not None:
-        rows = rows.filter(chosen)
+        reader = reader.schema(
+            ", ".join(f"`{each.name}` {SQL[each.type]}" for each in files.lake.stored)
+        )
+    rows = _chosen(reader.parquet(*paths), files.chosen)
     if files.lake is not None:
         rows = rows.selectExpr(*files.lake.as_sql("`", "TIMESTAMP", "timestamp_seconds"))
     return rows
@@ -261,31 +239,26 @@ def _session() -> Any:
 
 
 def _in_dask(files: Files) -> Any:
-    parts = _partitions(files)
     shape = files.schema.empty_table().to_pandas()
-    return _module("dask").from_map(_partition, parts, meta=shape, label="scan")
+    return _module("dask").from_map(_partition, _partitions(files), meta=shape, label="scan")
 
 
 def _partitions(files: Files) -> list[Files]:
-    """Divide files into partitions: small files are joined, large ones divided."""
+    """Divide files into partitions: small files are joined, large ones divided by row groups."""
     parts: list[Files] = []
     for path, size in zip(files.paths, files.sizes, strict=True):
+        file = replace(files, paths=(path,), sizes=(size,))
         last = parts[-1] if parts else None
         if last and last.groups is None and sum(last.sizes) + size <= _PARTITION:
             parts[-1] = replace(last, paths=(*last.paths, path), sizes=(*last.sizes, size))
+        elif size <= _PARTITION:
+            parts.append(file)
         else:
-            parts += _divided(replace(files, paths=(path,), sizes=(size,)))
+            [fragment] = _dataset(file, rows=[]).get_fragments()
+            groups = range(fragment.num_row_groups)
+            step = max(1, _PARTITION * len(groups) // size)
+            parts += [replace(file, groups=tuple(groups[at : at + step])) for at in groups[::step]]
     return parts
-
-
-def _divided(file: Files) -> list[Files]:
-    """Divide a file that is larger than a partition by its row groups."""
-    if sum(file.sizes) <= _PARTITION:
-        return [file]
-    [fragment] = _dataset(file, rows=[]).get_fragments()
-    groups = range(fragment.num_row_groups)
-    step = max(1, _PARTITION * len(groups) // sum(file.sizes))
-    return [replace(file, groups=tuple(groups[at : at + step])) for at in groups[::step]]
 
 
 def _partition(part: Files, columns: Sequence[str] | None = None) -> pd.DataFrame:

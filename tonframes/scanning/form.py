@@ -22,9 +22,9 @@ from tonframes.wire.kinds import INT, OPCODE
 from tonframes.wire.record import Record, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
-    from tonframes.wire.record import Column
+    import pyarrow.dataset as pads
 
 #: The columns of the lake's tables, in its order (datalake/athena_ddl.sql of ton-studio/ton-etl).
 COLUMNS = {
@@ -61,12 +61,12 @@ COLUMNS = {
 }
 
 #: Our columns of base64 text, and the lake's columns of the same bytes.
-_BYTES = {"body": "body_boc", "init_state_body": "init_state_boc"}
+BYTES = {"body": "body_boc", "init_state_body": "init_state_boc"}
 _LONG = ("compute_vm_steps",)  # the one integer of JSON that has 64 bits in the lake
-_UNSIGNED = 2**32
+UNSIGNED = 2**32
 
 #: The names of types in Spark; DuckDB understands them too.
-_SQL = {
+SQL = {
     pa.int64(): "BIGINT",
     pa.int32(): "INT",
     pa.string(): "STRING",
@@ -95,12 +95,17 @@ class LakeForm:
     @cached_property
     def stored(self) -> pa.Schema:
         """The columns in the lake's files."""
-        kinds = {column.name: column for column in self.table.columns}
-        return pa.schema(
-            [(name, _stored(name, kinds.get(name))) for name in COLUMNS[self.name].split()]
-        )
-
-    # ── each column of ours, in the languages of the engines ─────────────────────────────────────
+        columns = {column.name: column for column in self.table.columns}
+        stored = []
+        for name in COLUMNS[self.name].split():
+            column = columns.get(name)
+            if column is None:
+                stored.append(pa.field(name, pa.binary()))
+            elif column.kind is OPCODE or (column.kind is INT and name not in _LONG):
+                stored.append(pa.field(name, pa.int32()))
+            else:
+                stored.append(pa.field(name, column.kind.arrow))
+        return pa.schema(stored)
 
     def read(self, rows: pa.Table, names: Sequence[str]) -> pa.Table:
         """Return columns of ours from rows of the lake, which have the columns of `needed`."""
@@ -120,7 +125,7 @@ class LakeForm:
         """Return the column of the lake that a column of ours is made of; None if there is none."""
         if name == "block_time":
             return SECONDS[self.name]
-        source = _BYTES.get(name, name)
+        source = BYTES.get(name, name)
         return source if source in self.stored.names else None
 
     def _as_arrow(self, rows: pa.Table, ours: pa.Field) -> pa.ChunkedArray:
@@ -128,118 +133,78 @@ class LakeForm:
         if source is None:
             return pa.chunked_array([pa.nulls(len(rows), ours.type)])
         column = rows[source]
-        if ours.name in _BYTES:
-            return _map(column, lambda each: base64.b64encode(each).decode(), pa.string())
+        if ours.name in BYTES:
+            return mapped(column, lambda each: base64.b64encode(each).decode(), pa.string())
         if ours.name == "block_time":
             return codec.moments(column.cast(pa.int64()))
         if ours.name == "opcode":
-            return pc.bit_wise_and(column.cast(pa.int64()), _UNSIGNED - 1)
+            return pc.bit_wise_and(column.cast(pa.int64()), UNSIGNED - 1)
         if ours.name == "created_at":
             return pc.if_else(pc.is_null(rows["source"]), None, column).cast(ours.type)
         return column.cast(ours.type)
 
-    def as_polars(self) -> list[Any]:
-        """Return the columns of ours as expressions of polars."""
-        import polars as pl  # noqa: PLC0415 - optional
-
-        types = dict(pl.from_arrow(self.table.schema.empty_table()).schema)  # type: ignore[union-attr]
-
-        def expression(name: str) -> pl.Expr:
-            source = self._source(name)
-            if source is None:
-                return pl.lit(None, types[name])
-            column = pl.col(source)
-            if name in _BYTES:
-                return column.bin.encode("base64")
-            if name == "block_time":
-                return (column.cast(pl.Int64) * 1_000_000).cast(types[name])
-            if name == "opcode":
-                return column.cast(pl.Int64) & (_UNSIGNED - 1)
-            if name == "created_at":
-                return pl.when(pl.col("source").is_not_null()).then(column)
-            return column.cast(types[name])
-
-        return [expression(name).alias(name) for name in self.table.schema.names]
-
     def as_sql(self, quote: str, moment: str, time: str) -> list[str]:
         """Return the columns of ours as SQL.
 
-        Parameters
-        ----------
-        quote
-            What the engine writes around a name.
-        moment
-            Its type for a moment.
-        time
-            Its function from unix seconds to a moment.
+        Engines differ in the quote around a name, in the type of a moment, and in the function from
+        unix seconds to a moment.
         """
 
         def expression(ours: pa.Field) -> str:
-            kind = _SQL.get(ours.type, moment)
+            kind = SQL.get(ours.type, moment)
             source = self._source(ours.name)
             if source is None:
                 return f"CAST(NULL AS {kind})"
             column = f"{quote}{source}{quote}"
-            if ours.name in _BYTES:
+            if ours.name in BYTES:
                 return f"replace(base64({column}), chr(13) || chr(10), '')"  # Spark breaks lines
             if ours.name == "block_time":
                 return f"{time}({column})"
             if ours.name == "opcode":
-                return f"CAST({column} AS BIGINT) & {_UNSIGNED - 1}"
+                return f"CAST({column} AS BIGINT) & {UNSIGNED - 1}"
             if ours.name == "created_at":
                 return f"CASE WHEN {quote}source{quote} IS NOT NULL THEN {column} END"
             return f"CAST({column} AS {kind})"
 
         return [f"{expression(ours)} AS {quote}{ours.name}{quote}" for ours in self.table.schema]
 
-    def as_ddl(self) -> str:
-        """Return the columns of the lake's files as Spark declares them."""
-        return ", ".join(f"`{each.name}` {_SQL[each.type]}" for each in self.stored)
 
-    # ── back into the lake ───────────────────────────────────────────────────────────────────────
+class LakeRows:
+    """Rows of the lake with our columns: pyarrow has no lazy frame with computed columns.
 
-    def written(self, rows: pa.Table) -> pa.Table:
-        """Return rows of ours with the columns of the lake.
+    The methods are those of `pyarrow.dataset.Dataset`. Every helper takes such an object.
+    """
 
-        Raises
-        ------
-        ValueError
-            A number does not fit into the 32 bits that it has in the lake, or a body is no base64.
-        """
-        return pa.Table.from_arrays(
-            [self._written(rows, each) for each in self.stored], schema=self.stored
-        )
+    def __init__(self, dataset: pads.Dataset, form: LakeForm) -> None:
+        self._dataset = dataset
+        self._form = form
 
-    def _written(self, rows: pa.Table, stored: pa.Field) -> pa.ChunkedArray:
-        ours = {source: name for name, source in _BYTES.items()}.get(stored.name, stored.name)
-        if ours not in rows.column_names:
-            return pa.chunked_array([pa.nulls(len(rows), stored.type)])
-        column = rows[ours]
-        try:
-            if ours in _BYTES:
-                return _map(column, lambda each: base64.b64decode(each, validate=True), pa.binary())
-            if ours == "opcode":
-                negative = pc.greater_equal(column, _UNSIGNED // 2)
-                column = pc.if_else(negative, pc.subtract(column, _UNSIGNED), column)
-            if ours == "created_at":
-                external = pc.and_(pc.is_null(rows["source"]), pc.equal(rows["direction"], "in"))
-                column = pc.if_else(external, rows["tx_now"], column)
-            return column.cast(stored.type)
-        except (pa.ArrowInvalid, ValueError) as error:
-            raise ValueError(
-                f"to_lake cannot write the column {ours} of {self.name}, which is {stored.type} in "
-                f"the lake: {error}"
-            ) from None
+    def __repr__(self) -> str:
+        return f"<LakeRows: {self._form.name}, {len(self.schema.names)} columns>"
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns."""
+        return self._form.table.schema
+
+    def to_table(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read columns; None is all."""
+        names = self.schema.names if columns is None else list(columns)
+        return self._form.read(self._dataset.to_table(columns=self._form.needed(names)), names)
+
+    def to_batches(self, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Read columns in batches; None is all."""
+        names = self.schema.names if columns is None else list(columns)
+        for batch in self._dataset.to_batches(columns=self._form.needed(names)):
+            yield from self._form.read(pa.Table.from_batches([batch]), names).to_batches()
+
+    def count_rows(self) -> int:
+        """Count the rows."""
+        rows: int = self._dataset.count_rows()
+        return rows
 
 
-def _stored(name: str, column: Column | None) -> pa.DataType:
-    if column is None:
-        return pa.binary()
-    if column.kind is OPCODE or (column.kind is INT and name not in _LONG):
-        return pa.int32()
-    return column.kind.arrow
-
-
-def _map(column: pa.ChunkedArray, convert: Any, kind: pa.DataType) -> pa.ChunkedArray:
+def mapped(column: pa.ChunkedArray, convert: Any, kind: pa.DataType) -> pa.ChunkedArray:
+    """Convert each value that is not null."""
     values = [None if each is None else convert(each) for each in column.to_pylist()]
     return pa.chunked_array([pa.array(values, kind)])

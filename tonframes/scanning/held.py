@@ -14,10 +14,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+import pyarrow.dataset as pads
 
 from tonframes.bucket import BucketPath
 from tonframes.errors import StoreError, warn
-from tonframes.scanning.asked import Asked, as_arrow, filter_of
+from tonframes.scanning.asked import Asked, expression, filter_of
 from tonframes.scanning.engines import Files, local_path
 from tonframes.seqnos import spell, subtract
 from tonframes.store import ENDS, read_transactions, within
@@ -57,11 +58,6 @@ class HeldTables:
 
     reader: Reader
     names = (*_RANGED, *_SNAPSHOTS)
-
-    @property
-    def histories(self) -> HistoryTables:
-        """The tables of histories."""
-        return HistoryTables(self.reader)
 
     def __str__(self) -> str:
         return f"the store {self.reader.path}"
@@ -127,17 +123,14 @@ def _of_seqnos(reader: Reader, name: str, asked: Asked) -> Files:
     whole: list[HeldFile] = []
     more: list[tuple[range, HeldFile]] = []
     for run, file in listed:
-        if run == file.run and _is_there(reader, file):
+        # Of a store in a bucket, what is not there yet is here.
+        in_place = isinstance(file.path, BucketPath) == isinstance(reader.path, BucketPath)
+        if run == file.run and in_place:
             whole.append(file)
         else:
             more.append((run, file))
     chosen = filter_of(name, asked, [run for run, _ in listed])
     return _files(name, whole, chosen, _rows_of(name, more, chosen))
-
-
-def _is_there(reader: Reader, file: HeldFile) -> bool:
-    """Return whether a file is where most of a store is; of one in a bucket, the rest is here."""
-    return isinstance(file.path, BucketPath) == isinstance(reader.path, BucketPath)
 
 
 def _rows_of(name: str, more: Sequence[tuple[range, HeldFile]], chosen: Filter) -> pa.Table | None:
@@ -150,8 +143,8 @@ def _rows_of(name: str, more: Sequence[tuple[range, HeldFile]], chosen: Filter) 
         return None
     names = schema.TABLES[name].schema.names
     rows = pa.concat_tables(within(file.read(names), [run]) for run, file in more)
-    expression = as_arrow(chosen)
-    return rows if expression is None else rows.filter(expression)
+    condition = expression(chosen, pads.field)
+    return rows if condition is None else rows.filter(condition)
 
 
 def _of_period(
@@ -223,7 +216,11 @@ def _check(store: Path, files: Sequence[HeldFile]) -> None:
     """Verify footers, and raise `StoreError` if one of them is of an older version."""
     with ThreadPoolExecutor(_THREADS) as pool:
         footers = pool.map(_footer, files, [file.stamp() for file in files])
-        older = [file for file, footer in zip(files, footers, strict=True) if _is_older(footer)]
+        older = [
+            file
+            for file, footer in zip(files, footers, strict=True)
+            if footer.schema < schema.VERSION
+        ]
     if older:
         raise StoreError(
             f"{len(older):,} files of {store} have columns of an older version, such as "
@@ -235,10 +232,6 @@ def _check(store: Path, files: Sequence[HeldFile]) -> None:
 @lru_cache(1 << 16)
 def _footer(file: HeldFile, _stamp: tuple[int, ...]) -> Footer:
     return file.footer()
-
-
-def _is_older(footer: Footer) -> bool:
-    return footer.schema < schema.VERSION
 
 
 def _files(

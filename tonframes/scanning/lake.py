@@ -48,21 +48,11 @@ _PUBLIC, _REGION = "aws-public-blockchain", "us-east-2"
 
 @dataclass(frozen=True)
 class LakeTables:
-    """The tables of the lake, or of a folder with its files.
+    """The tables of the lake, or of a folder with its files."""
 
-    Attributes
-    ----------
-    place
-        What the user named.
-    root
-        The folder, as its file system names it.
-    filesystem
-        None is here.
-    """
-
-    place: str
-    root: str
-    filesystem: fs.FileSystem | None = None
+    place: str  # what the user named
+    root: str  # the folder, as its file system names it
+    filesystem: fs.FileSystem | None = None  # None is here
 
     def __str__(self) -> str:
         return f"the lake {self.place}"
@@ -101,7 +91,9 @@ class LakeTables:
         for day, info in self._partitions(folder) if folder else ():
             if period is None or _meets(day, period):
                 for file in self._listed(info.path, recursive=True):
-                    if file.type == fs.FileType.File and _has_rows(file.base_name):
+                    # Athena, which writes the lake, gives its files no suffix.
+                    hidden = file.base_name.startswith((".", "_"))
+                    if file.type == fs.FileType.File and not hidden:
                         yield file
 
     def _folder(self, name: str) -> str | None:
@@ -137,15 +129,7 @@ def lake_in(folder: Path) -> LakeTables | None:
 
 
 def lake_at(url: str) -> LakeTables:
-    """Return the lake at a URL.
-
-    Raises
-    ------
-    ValueError
-        The URL contains credentials, or pyarrow cannot open it.
-    StoreError
-        There is no lake at the URL.
-    """
+    """Return the lake at a URL."""
     filesystem, root = _opened(url)
     lake = LakeTables(url, root.rstrip("/"), filesystem)
     if not lake.names:
@@ -176,11 +160,6 @@ def _opened(url: str) -> tuple[fs.FileSystem, str]:
     except (ValueError, OSError) as error:
         raise ValueError(f"scan cannot open {shorten(url)}: {shorten(str(error))}") from None
     return filesystem, root
-
-
-def _has_rows(name: str) -> bool:
-    """Return whether a file has rows. Athena, which writes the lake, gives its files no suffix."""
-    return not name.startswith((".", "_"))
 
 
 def _meets(day: date, period: Period) -> bool:

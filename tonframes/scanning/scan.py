@@ -65,7 +65,7 @@ def scan(
     ----------
     store
         A store or the URL of one; or a lake: `s3://aws-public-blockchain/v1.1/ton/`, or a folder
-        with files in its form, as `to_lake` writes them.
+        with files in its form, as `tonframes.export.to_lake` writes them.
     table
         transactions, messages or blocks; or accounts, address_book or metadata, which have the
         newest row of each address, and are read into memory. None is all: the result is an object
@@ -210,7 +210,7 @@ class Scan:
     def histories(self) -> Scan:
         """The transactions of accounts that `fetch_transactions` has fetched into the store."""
         if isinstance(self._tables, HeldTables):
-            histories = self._tables.histories
+            histories = HistoryTables(self._tables.reader)
             histories.check(self._asked)
             return Scan(histories, self._engine, self._asked)
         raise ValueError(f"{self._tables} has no other histories of accounts")

@@ -26,7 +26,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import singledispatch
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +37,7 @@ import pyarrow as pa
 from tonframes.atomic import output
 from tonframes.bucket import local
 from tonframes.errors import shorten
-from tonframes.excel.headers import comment, declared_columns, number_format, shown, with_units
+from tonframes.export.headers import comment, declared_columns, number_format, shown, with_units
 from tonframes.inert import inert
 from tonframes.native import enter
 from tonframes.tableset import TableSet
@@ -46,7 +45,7 @@ from tonframes.tableset import TableSet
 if TYPE_CHECKING:
     from os import PathLike
 
-    from tonframes.excel.headers import Dtypes
+    from tonframes.export.headers import Dtypes
     from tonframes.wire.record import Column
 
 # Limits of Excel: "Excel specifications and limits", support.microsoft.com.
@@ -71,8 +70,8 @@ def write_excel(path: str | PathLike[str], tables: Any) -> None:
     of the sheet decides. Amounts
     that are floats are taken to be in TON, as `to_ton` returns them. Each header has a filter.
 
-    It needs XlsxWriter: ``pip install 'tonframes[excel]'``. See the module `tonframes.excel` for
-    what becomes of each kind of value.
+    It needs XlsxWriter: ``pip install 'tonframes[excel]'``. See the module
+    `tonframes.export.excel` for what becomes of each kind of value.
 
     Parameters
     ----------
@@ -257,7 +256,7 @@ def _cells(sheet: str, name: str, values: list[Any], declared: Column | None) ->
         form = "yyyy-mm-dd"
     elif any(isinstance(value, Decimal) and _digits(value) > DIGITS for value in there):
         notes.append(f"Text, as Excel rounds numbers to {DIGITS} digits.")
-        plain = [_spelt(value) if isinstance(value, Decimal) else value for value in plain]
+        plain = [f"{value:f}" if isinstance(value, Decimal) else value for value in plain]
     else:
         form = number_format(name, declared, there)
     for row, value in enumerate(plain):
@@ -270,69 +269,41 @@ def _cells(sheet: str, name: str, values: list[Any], declared: Column | None) ->
     return _Cells(name, plain, form, comment(declared, notes))
 
 
-@singledispatch
 def _plain(value: Any) -> Any:
     """Return a value as None, bool, Decimal, float, date, datetime (without a zone) or text."""
-    return Decimal(int(value)) if hasattr(value, "__index__") else inert(str(value))
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or value is pd.NA or value is pd.NaT:
+        return None
+    match value:
+        case bool():
+            return value
+        case float():
+            return value if math.isfinite(value) else None if math.isnan(value) else str(value)
+        case Decimal():
+            return value if value.is_finite() else None if value.is_nan() else str(value)
+        case dt.datetime():
+            return _moment(value)
+        case dt.date():
+            return value if value >= _FIRST.date() else value.isoformat()
+        case bytes() | bytearray() | memoryview():
+            return base64.b64encode(value).decode("ascii")
+        case list() | tuple() | dict():
+            return inert(json.dumps(value, ensure_ascii=False, default=_in_json))
+        case _:
+            return Decimal(int(value)) if hasattr(value, "__index__") else inert(str(value))
 
 
-@_plain.register(type(None))
-@_plain.register(type(pd.NA))
-@_plain.register(type(pd.NaT))
-def _(_value: Any) -> None:
-    return None
-
-
-@_plain.register
-def _(value: bool) -> bool:  # noqa: FBT001
-    return value
-
-
-@_plain.register
-def _(value: np.generic) -> Any:
-    return _plain(value.item())
-
-
-@_plain.register
-def _(value: float) -> Any:
-    return value if math.isfinite(value) else None if math.isnan(value) else str(value)
-
-
-@_plain.register
-def _(value: Decimal) -> Any:
-    return value if value.is_finite() else None if value.is_nan() else str(value)
-
-
-@_plain.register
-def _(value: dt.datetime) -> Any:
+def _moment(value: dt.datetime) -> dt.datetime | str:
     naive = value.astimezone(dt.UTC).replace(tzinfo=None) if value.tzinfo else value
     if naive < _FIRST:
         return f"{naive.isoformat()}{'Z' if value.tzinfo else ''}"
     return dt.datetime(*naive.timetuple()[:6], naive.microsecond)  # noqa: DTZ001
 
 
-@_plain.register
-def _(value: dt.date) -> Any:
-    return value if value >= _FIRST.date() else value.isoformat()
-
-
-@_plain.register(bytes)
-@_plain.register(bytearray)
-@_plain.register(memoryview)
-def _(value: Any) -> str:
-    return base64.b64encode(value).decode("ascii")
-
-
-@_plain.register(list)
-@_plain.register(tuple)
-@_plain.register(dict)
-def _(value: Any) -> str:
-    return inert(json.dumps(value, ensure_ascii=False, default=_in_json))
-
-
 def _in_json(value: Any) -> Any:
     plain = _plain(value)
-    return _spelt(plain) if isinstance(plain, Decimal) else str(plain)
+    return f"{plain:f}" if isinstance(plain, Decimal) else str(plain)
 
 
 def _length(text: str) -> int:
@@ -343,10 +314,6 @@ def _length(text: str) -> int:
 def _digits(value: Decimal) -> int:
     """Return how many digits a number has, without zeros at its end."""
     return len("".join(map(str, value.as_tuple().digits)).rstrip("0"))
-
-
-def _spelt(value: Decimal) -> str:
-    return f"{value:f}"
 
 
 # ── the file ─────────────────────────────────────────────────────────────────────────────────────

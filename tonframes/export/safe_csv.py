@@ -60,7 +60,7 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
 
     The file contains every digit. But spreadsheets round integers to 15 digits when they open it:
     import such columns (``lt``, amounts) as text there. A text that a spreadsheet would treat as a
-    formula gets a quote before it; see the module `tonframes.export`.
+    formula gets a quote before it; see the module `tonframes.export.safe_csv`.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def write_csv(frame: Any, path: str | PathLike[str]) -> None:
     ,0
     """
     file = local(path, "write_csv")
-    table = _without_formulas(_table(frame))
+    table = _table(frame)
     # pyarrow 21 to 23 write the header once more for a batch without rows.
     batches = [batch for batch in table.to_batches() if batch.num_rows]
     try:
@@ -169,10 +169,7 @@ def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
                 f"{path} is not a CSV file of {table}: {field.name} is empty in some rows"
             )
     rows = pa.Table.from_arrays(
-        [
-            _unquote(column) if pa.types.is_string(column.type) else column
-            for column in found.columns
-        ],
+        [_unquote(each) if pa.types.is_string(each.type) else each for each in found.columns],
         schema=pa.schema(fields, declared.metadata),
     )
     frame: pd.DataFrame = rows.to_pandas()
@@ -180,7 +177,7 @@ def read_csv(path: str | PathLike[str], table: str) -> pd.DataFrame:
 
 
 def _table(frame: Any) -> pa.Table:
-    """Convert a frame to a table whose columns are numbers, booleans, times or text."""
+    """Convert a frame to a table of numbers, booleans, times and text that is no formula."""
     rows = enter(frame, "write_csv")
     if isinstance(rows, nw.LazyFrame):
         raise TypeError("write_csv takes an eager frame, not a lazy one: collect it first")
@@ -199,17 +196,20 @@ def _table(frame: Any) -> pa.Table:
         raise TypeError(f"write_csv cannot write this frame: {shorten(str(error))}") from None
     names = table.column_names
     columns = [_cells(name, table.column(place)) for place, name in enumerate(names)]
-    return pa.Table.from_arrays(columns, names)
+    safe = [_quote(each) if pa.types.is_large_string(each.type) else each for each in columns]
+    headers = _quote(pa.chunked_array([names], pa.large_string()))
+    return pa.Table.from_arrays(safe, headers.to_pylist())
 
 
 def _cells(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        return _cells(name, column.cast(kind.value_type))
-    if pa.types.is_string_view(kind) or pa.types.is_string(kind):
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_string_view(column.type) or pa.types.is_string(column.type):
         return column.cast(pa.large_string())
-    if not any(fits(kind) for fits in _CELLS):
-        raise TypeError(f"write_csv cannot write the column {shorten(name)}: its type is {kind}")
+    if not any(fits(column.type) for fits in _CELLS):
+        raise TypeError(
+            f"write_csv cannot write the column {shorten(name)}: its type is {column.type}"
+        )
     return column
 
 
@@ -222,16 +222,6 @@ _CELLS = (
     pa.types.is_temporal,
     pa.types.is_null,
 )
-
-
-def _without_formulas(table: pa.Table) -> pa.Table:
-    """Put quotes before text that a spreadsheet would treat as a formula, also in column names."""
-    columns = [
-        _quote(column) if pa.types.is_large_string(column.type) else column
-        for column in table.columns
-    ]
-    names = _quote(pa.chunked_array([table.column_names], pa.large_string()))
-    return pa.Table.from_arrays(columns, names.to_pylist())
 
 
 def _quote(text: pa.ChunkedArray) -> pa.ChunkedArray:

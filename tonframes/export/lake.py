@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import shutil
 from collections.abc import Mapping
@@ -18,9 +19,8 @@ from tonframes.bucket import local
 from tonframes.errors import shorten
 from tonframes.native import enter
 from tonframes.scanning.asked import SECONDS
-from tonframes.scanning.form import LakeForm
+from tonframes.scanning.form import BYTES, UNSIGNED, LakeForm, LakeRows, mapped
 from tonframes.scanning.lake import FOLDERS
-from tonframes.scanning.rows import LakeRows
 from tonframes.scanning.scan import Scan, scan
 from tonframes.tableset import TableSet
 
@@ -93,7 +93,17 @@ def to_lake(
         for name, (place, *_) in FOLDERS.items():
             rows = _rows(source, name)
             if rows is not None:
-                _write(LakeForm(name), rows, made / place)
+                form = LakeForm(name)
+                pads.write_dataset(
+                    _batches(rows, form),
+                    made / place,
+                    schema=form.stored.append(pa.field("date", pa.string())),
+                    format="parquet",
+                    partitioning=_BY_DATE,
+                    use_threads=False,  # keeps the order of the rows
+                    max_rows_per_group=_GROUP,
+                    min_rows_per_group=_GROUP // 5,
+                )
         if folder.exists():
             folder.rmdir()
         made.rename(folder)
@@ -105,7 +115,15 @@ def to_lake(
 def _rows(source: Any, name: str) -> Any:
     """Return the rows of a table as a data set; None if there are none."""
     if isinstance(source, Mapping):
-        return pads.dataset(_table(source[name])) if name in source else None
+        if name not in source:
+            return None
+        frame = enter(source[name], "to_lake")
+        if not isinstance(frame, nw.DataFrame):
+            raise TypeError(
+                f"to_lake takes frames of pandas, polars or pyarrow, not "
+                f"{type(source[name]).__name__}"
+            )
+        return pads.dataset(frame.to_arrow())
     if isinstance(source, TableSet):
         return pads.dataset(source.arrow(name)) if name in source.names else None
     tables = source if isinstance(source, Scan) else scan(source)
@@ -117,38 +135,40 @@ def _rows(source: Any, name: str) -> Any:
     return rows
 
 
-def _table(frame: Any) -> pa.Table:
-    rows = enter(frame, "to_lake")
-    if not isinstance(rows, nw.DataFrame):
-        raise TypeError(
-            f"to_lake takes frames of pandas, polars or pyarrow, not {type(frame).__name__}"
-        )
-    return rows.to_arrow()
-
-
-def _write(form: LakeForm, rows: pads.Dataset | LakeRows, folder: Path) -> None:
-    """Write the rows of a table."""
-    pads.write_dataset(
-        _batches(rows, form),
-        folder,
-        schema=form.stored.append(pa.field("date", pa.string())),
-        format="parquet",
-        partitioning=_BY_DATE,
-        use_threads=False,  # keeps the order of the rows
-        max_rows_per_group=_GROUP,
-        min_rows_per_group=_GROUP // 5,
-    )
-
-
 def _batches(rows: pads.Dataset | LakeRows, form: LakeForm) -> Iterator[pa.RecordBatch]:
+    """Read rows of ours in batches with the columns of the lake, and the date."""
     names = [name for name in form.table.schema.names if name in rows.schema.names]
     for batch in rows.to_batches(columns=names):
-        part = form.written(pa.Table.from_batches([batch]))
-        yield from part.append_column("date", _dates(part, form)).to_batches()
+        ours = pa.Table.from_batches([batch])
+        columns = [_column(form.name, ours, stored) for stored in form.stored]
+        written = pa.Table.from_arrays(columns, schema=form.stored)
+        seconds = written[SECONDS[form.name]]
+        if seconds.null_count:
+            raise ValueError(
+                f"to_lake cannot write {form.name} without a time: the date is unknown"
+            )
+        dates = pc.strftime(seconds.cast(pa.int64()).cast(pa.timestamp("s")), "%Y-%m-%d")
+        yield from written.append_column("date", dates).to_batches()
 
 
-def _dates(rows: pa.Table, form: LakeForm) -> pa.ChunkedArray:
-    seconds = rows[SECONDS[form.name]]
-    if seconds.null_count:
-        raise ValueError(f"to_lake cannot write {form.name} without a time: the date is unknown")
-    return pc.strftime(seconds.cast(pa.int64()).cast(pa.timestamp("s")), "%Y-%m-%d")
+def _column(table: str, rows: pa.Table, stored: pa.Field) -> pa.ChunkedArray:
+    """Make a column of the lake."""
+    ours = {source: name for name, source in BYTES.items()}.get(stored.name, stored.name)
+    if ours not in rows.column_names:
+        return pa.chunked_array([pa.nulls(len(rows), stored.type)])
+    column = rows[ours]
+    try:
+        if ours in BYTES:
+            return mapped(column, lambda each: base64.b64decode(each, validate=True), pa.binary())
+        if ours == "opcode":
+            negative = pc.greater_equal(column, UNSIGNED // 2)
+            column = pc.if_else(negative, pc.subtract(column, UNSIGNED), column)
+        if ours == "created_at":
+            external = pc.and_(pc.is_null(rows["source"]), pc.equal(rows["direction"], "in"))
+            column = pc.if_else(external, rows["tx_now"], column)
+        return column.cast(stored.type)
+    except (pa.ArrowInvalid, ValueError) as error:
+        raise ValueError(
+            f"to_lake cannot write the column {ours} of {table}, which is {stored.type} in "
+            f"the lake: {error}"
+        ) from None
