@@ -64,7 +64,6 @@ from .store import (
     read_accounts,
     read_blocks,
     read_transactions,
-    upgrade_store,
     verify_store,
 )
 
@@ -140,7 +139,6 @@ __all__ = [
     "to_ton",
     "trace_costs",
     "undo_gas_exchange",
-    "upgrade_store",
     "verify_store",
     "with_names",
     "with_operation",

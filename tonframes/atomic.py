@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: Names of files that are being written, and the names that these will get. Data sets ignore names
 #: that begin with `_` or a dot. Many copies are made without names that begin with a dot, so only
 #: older versions wrote these.
-TEMPORARY = re.compile(r"[_.](.+)\.[0-9]+\.[0-9a-f]{8}\.tmp")
+TEMPORARY = re.compile(r"_(.+)\.[0-9]+\.[0-9a-f]{8}\.tmp")
 
 #: Of the system: paths are relative to the working directory; both names stay, and change places.
 _AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2

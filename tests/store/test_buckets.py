@@ -211,7 +211,7 @@ def test_an_object_says_nothing_of_service_and_time(bucket, sample):
     for name in OF_SPAN:
         assert b"http://service" not in bucket.objects[f"ton/{name}"]
         footer = BucketReader(bucket.url()).held_file(*name.split("/")).footer()
-        assert (footer.service, footer.snapshots, footer.proof) == (None, [], "chain")
+        assert (footer.service, footer.proof) == (None, "chain")
     assert set(json.loads(bucket.objects["ton/network.json"])) == {
         "network", "service", "schema", "seal",
     }  # fmt: skip
@@ -595,7 +595,7 @@ def test_an_object_of_a_newer_version_is_refused_and_stays(bucket, sample, onlin
     key = f"ton/transactions/{NAME}"
     rows = sample.arrow("transactions").slice(0, 10)
     footer = Footer(
-        schema=schema.VERSION + 1, tonframes="9", network="-217", service=None, rows=10, digest="",
+        schema=schema.VERSION + 1, tonframes="9", network="-217", service=None, rows=10,
         start=SPAN.start, stop=SPAN.stop, tables=TABLES,
     )  # fmt: skip
     bucket.put(key, b"".join(content(schema.TRANSACTIONS, rows, footer)))
@@ -781,7 +781,6 @@ def test_what_a_bucket_cannot_hold_is_refused(bucket):
         lambda: tf.plan_transactions(account, client="offline", store=url),
         lambda: tf.read_transactions(url),
         lambda: tf.ingest([], store=url),
-        lambda: tf.upgrade_store(url),
         lambda: tf.compact_store(url),
         lambda: Store(url),
     ):

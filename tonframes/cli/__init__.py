@@ -4,7 +4,7 @@ The modules::
 
     command       the parser, and how a command ends
     fetching      fetch and follow
-    stores        ingest, serve, upgrade, compact and verify
+    stores        ingest, serve, compact and verify
     explaining    describe and demo
     arguments     numbers, paths, times, and files of addresses
 """

@@ -99,7 +99,6 @@ def make_parser() -> argparse.ArgumentParser:
     stores.add_ingest(commands)
     explaining.add_describe(commands)
     stores.add_serve(commands)
-    stores.add_upgrade(commands)
     stores.add_compact(commands)
     stores.add_verify(commands)
     explaining.add_demo(commands)

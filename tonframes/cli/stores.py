@@ -1,4 +1,4 @@
-"""Commands on a store: ingest, serve, upgrade, compact and verify."""
+"""Commands on a store: ingest, serve, compact and verify."""
 
 from __future__ import annotations
 
@@ -76,24 +76,6 @@ def _serve(options: argparse.Namespace) -> None:
     from tonframes.service import serve_forever
 
     serve_forever(options.store, host=options.host, port=options.port, dialect=options.dialect)
-
-
-def add_upgrade(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the command `upgrade`."""
-    text = "Rewrite the files of a store that an older version of tonframes has written."
-    upgrade = commands.add_parser("upgrade", help=text, description=text)
-    upgrade.add_argument("store", type=arguments.place, metavar="DIR", help="a store")
-    upgrade.set_defaults(run=_upgrade)
-
-
-def _upgrade(options: argparse.Namespace) -> None:
-    from tonframes.wire.schema import VERSION
-
-    rewritten = tf.upgrade_store(options.store)
-    for file in rewritten:
-        print(f"rewrote {inert(str(file))}")
-    store = inert(str(options.store))
-    print(f"{len(rewritten)} files rewritten; {store} has version {VERSION} of the columns")
 
 
 def add_compact(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

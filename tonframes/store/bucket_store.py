@@ -13,7 +13,6 @@ from tonframes.bucket import BucketPath, is_url
 from tonframes.errors import MissingError, StoreError, warn
 from tonframes.seqnos import joined, meeting, spell, subtract
 from tonframes.store.bucket_reader import BucketReader
-from tonframes.store.digest import digest
 from tonframes.store.files import (
     ASIDE,
     OF_ACCOUNTS,
@@ -25,10 +24,8 @@ from tonframes.store.files import (
     content,
     range_name,
 )
-from tonframes.store.identity import NETWORK, StoreInfo, encoded
+from tonframes.store.identity import COLUMNS, NETWORK, StoreInfo, encoded, meanings, read_info
 from tonframes.store.listing import run_of
-from tonframes.store.meanings import COLUMNS
-from tonframes.store.meanings import encoded as meanings
 from tonframes.store.store import Store
 from tonframes.wire import schema
 
@@ -55,11 +52,6 @@ class BucketStore(BucketReader):
         """Check that both places can be written to, before anything is asked of a service.
 
         What the local part holds and the bucket could take is put.
-
-        Raises
-        ------
-        StoreError
-            One of them cannot be written to, or a newer tonframes has written to it.
         """
         self.bucket.check_bucket()
         info = self.info()
@@ -74,13 +66,7 @@ class BucketStore(BucketReader):
         self._leave()
 
     def claim(self, network: str, service: str) -> None:
-        """Make the bucket a store of this network, or refuse if it is one of another.
-
-        Raises
-        ------
-        StoreError
-            It is of another network, or cannot be written to.
-        """
+        """Make the bucket a store of this network, or refuse if it is one of another."""
         self._check_network(network, service)
         self.local.claim(network, service)
         if self._info is None:
@@ -116,7 +102,7 @@ class BucketStore(BucketReader):
 
     def _check_network(self, network: str, other: str) -> None:
         """Raise `StoreError` if the bucket is of another network by now."""
-        self._info = self._read_info()
+        self._info = read_info(self.path)
         if self._info is not None and self._info.network != network:
             raise self._other_network(network, other)
 
@@ -128,13 +114,7 @@ class BucketStore(BucketReader):
     def write_blocks(
         self, tables: Mapping[str, pa.Table], seqnos: Iterable[range], *, proof: str
     ) -> None:
-        """Commit the rows of whole masterchain blocks, and put the spans that are whole now.
-
-        Parameters
-        ----------
-        tables, seqnos, proof
-            As in `Store.write_blocks`.
-        """
+        """Commit the rows of whole masterchain blocks, and put the spans that are whole now."""
         # Whether the bucket holds some by now is not asked: it may not answer. It counts then.
         self.local.write_blocks(tables, seqnos, proof=proof)
         self.put_whole()
@@ -152,12 +132,8 @@ class BucketStore(BucketReader):
     def put_whole(self) -> None:
         """Put the spans that the local part holds wholly, which leave it then.
 
-        The address book goes first, as its entries belong to the rows.
-
-        Raises
-        ------
-        StoreError
-            The bucket does not take them. They stay in the local part.
+        The address book goes first, as its entries belong to the rows. What the bucket does not
+        take stays in the local part.
         """
         spans = self.local.whole_spans()
         if not spans:
@@ -232,14 +208,10 @@ class BucketStore(BucketReader):
     # ── damage ───────────────────────────────────────────────────────────────────────────────────
 
     def verify(self, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Look for damage where these seqnos are held, and set damaged files aside.
+        """Look for damage where these seqnos are held; list the ranges that are not held any more.
 
         Of the bucket only the footers of these spans are read: an object that was cut, or that is
         something else, has none. All bytes are verified by `verify_store`.
-
-        Returns
-        -------
-        The ranges that are not held any more.
         """
         wanted = joined(seqnos)
         return joined([*self.local.verify(wanted), *self._verify_spans(wanted)])
@@ -357,7 +329,6 @@ def _content(
         tonframes=version("tonframes"),
         service=None,
         rows=len(rows),
-        digest=digest(rows),
         **about,
     )
     return b"".join(content(table, rows.combine_chunks(), footer))

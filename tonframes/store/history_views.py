@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from tonframes.addresses import to_raw, warn_of_test_only, warn_of_unknown
 from tonframes.errors import MissingError
 from tonframes.frames import Transactions
-from tonframes.store.histories import check_histories, files_of, held_spans, read_history
-from tonframes.store.period import Bound, Period
+from tonframes.store.histories import files_of, held_spans, read_history
 from tonframes.store.reader import Reader, chosen_of
-from tonframes.store.spans import gaps_of
+from tonframes.store.spans import Bound, Period, gaps_of
 from tonframes.store.views import check_columns
 from tonframes.tableset import Glance, Unread, ends
 from tonframes.wire import schema
@@ -147,7 +146,6 @@ def read_transactions(
     check_columns(columns, Transactions.names)
     period = Period.parse(since, until)
     if accounts is None:
-        check_histories(store)
         spans = held_spans(store)
         wanted = tuple(sorted(spans))
     else:
@@ -155,8 +153,6 @@ def read_transactions(
         wanted = tuple(dict.fromkeys(to_raw(listed)))
         if store.network == "mainnet":
             warn_of_test_only(listed, f"{store.path} holds")
-        if since is None or until is None:
-            check_histories(store, wanted)  # the result depends on what is held
         spans = held_spans(store, wanted)
     if since is None and until is None:
         lacking = {account: period for account in wanted if account not in spans}

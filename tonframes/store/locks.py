@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from tonframes.errors import StoreError
-from tonframes.regular import irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -81,8 +80,6 @@ def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
 
 def _named(holder: Path) -> str:
     try:
-        if irregular(holder) is None:
-            return f"process {int(holder.read_text())}"
+        return f"process {int(holder.read_text())}"
     except (OSError, ValueError):
-        pass  # the note is only for the message
-    return "another process"
+        return "another process"  # the note is only for the message

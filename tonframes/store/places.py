@@ -26,7 +26,7 @@ from tonframes.atomic import exchange, sync
 from tonframes.seqnos import SPAN, subtract
 from tonframes.store import damage, verified
 from tonframes.store.files import BY_ACCOUNT, RANGED, Damaged, range_name
-from tonframes.store.listing import MERGING, is_inside, widest
+from tonframes.store.listing import MERGING, is_inside, run_of, widest
 from tonframes.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -81,9 +81,6 @@ class PlaceWriter(Writer):
             with suppress(OSError):  # it has files, or is not there
                 empty.rmdir()
 
-    def _run_of(self, file: Path) -> range:
-        return self._held_file(file, None).run or range(0)
-
     def _merged(self) -> dict[range, Path]:
         return self._ranges(f"{MERGING}/{RANGED[-1]}")
 
@@ -92,7 +89,7 @@ class PlaceWriter(Writer):
         *others, last = [self.path / name / merged.name for name in RANGED]
         if last.exists():
             return False
-        narrow = len(self._run_of(merged)) <= SPAN
+        narrow = len(run_of(merged.name) or range(0)) <= SPAN
         return narrow or any(map(os.path.exists, others)) or damage.is_old(merged, grace)
 
     def _is_sound(self, merged: Path) -> bool:
@@ -113,7 +110,7 @@ class PlaceWriter(Writer):
 
     def _put_in_place(self, merged: Sequence[Path]) -> None:
         """Exchange the smaller files for the merged ones, those of the transactions last."""
-        wide = widest(map(self._run_of, merged))
+        wide = widest(run for file in merged if (run := run_of(file.name)))
         for name in RANGED if wide else ():
             old = [
                 file
@@ -149,10 +146,7 @@ class PlaceWriter(Writer):
         sync(self.path)
         sync(other.parent)
         time.sleep(_LISTED)
-        for file in other.iterdir():  # from here on it is the folder of before
-            if file.name not in removed and not os.path.lexists(folder / file.name):
-                file.rename(folder / file.name)  # another program put it there meanwhile
-        shutil.rmtree(other)
+        shutil.rmtree(other)  # it is the folder of before
         return True
 
     def _replace(self, folder: Path, old: Iterable[Path], new: Iterable[Path]) -> None:
@@ -160,7 +154,7 @@ class PlaceWriter(Writer):
         for file in old:
             file.unlink()
         for file in new:
-            if len(self._run_of(file)) > SPAN:
+            if len(run_of(file.name) or range(0)) > SPAN:
                 with suppress(OSError, NotImplementedError):
                     os.link(file, folder / file.name)
             if not (folder / file.name).exists():
@@ -190,7 +184,7 @@ class PlaceWriter(Writer):
 
     def _sweep_merging(self) -> None:
         """Remove merged files without their transactions, unless no others have their rows."""
-        merged, held = self._merged(), self._committed()
+        merged, held = self._merged(), self.runs()
         for name in RANGED[:-1]:
             rest = self._ranges(f"{MERGING}/{name}").items()
             left = {run: file for run, file in rest if run not in merged}

@@ -1,4 +1,4 @@
-"""Ranges of masterchain seqnos: written, merged, and put in order where they overlap."""
+"""Ranges of masterchain seqnos: written, and merged."""
 
 from __future__ import annotations
 
@@ -9,10 +9,8 @@ import pyarrow as pa
 from tonframes.atomic import sync
 from tonframes.seqnos import SPAN, aligned, joined, meeting
 from tonframes.store import damage
-from tonframes.store.digest import within
-from tonframes.store.files import HISTORY_FOLDERS, RANGED, Damaged, HeldFile, range_name
+from tonframes.store.files import HISTORY_FOLDERS, RANGED, Damaged, HeldFile, range_name, within
 from tonframes.store.listing import MERGING
-from tonframes.store.overlaps import disjoint
 from tonframes.store.places import PlaceWriter
 from tonframes.wire import schema
 
@@ -47,14 +45,7 @@ class RangeWriter(PlaceWriter):
     ) -> None:
         """Commit the rows of whole masterchain blocks. Seqnos that are held are left as they are.
 
-        Parameters
-        ----------
-        tables
-            transactions and messages, blocks where the service shows them, and the address book.
-        seqnos
-            The masterchain seqnos that the tables cover, those without transactions included.
-        proof
-            How it was shown that nothing is missing: "chain" or "links".
+        `proof` is how it was shown that nothing is missing: "chain" or "links".
         """
         names = [name for name in RANGED if name in tables]
         with self._writing():
@@ -96,10 +87,7 @@ class RangeWriter(PlaceWriter):
                 self._put_aside([held.beside(name).path for name in written_with(held)], reason)
 
     def merge(self, seqnos: range) -> None:
-        """Merge adjacent small files of the masterchain blocks around these.
-
-        They take the places of the small ones at once; see `places`.
-        """
+        """Merge adjacent small files of the masterchain blocks around these; see `places`."""
         with self._writing():
             for group in self._groups(seqnos):
                 self._merge(group)
@@ -107,19 +95,14 @@ class RangeWriter(PlaceWriter):
     def replace_range(self, run: range, files: Sequence[Path], folder: Path) -> bool:
         """Commit files that have the rows of several others, and return whether these are held.
 
-        Parameters
-        ----------
-        files
-            The files of transactions that the new one is to replace.
-        folder
-            Has the new files, under the names of their tables.
+        `folder` has the new files, under the names of their tables.
         """
         with self._writing():
             held = self.files(RANGED[-1]).items()
             there = [file.name for part, file in held if meeting(part, [run])]
             if there != [file.name for file in files]:
                 return False
-            self.raise_version()
+            self._raise_version()
             for name in RANGED:
                 new, place = folder / f"{name}.parquet", self.path / MERGING / name
                 if new.exists():
@@ -188,26 +171,3 @@ class RangeWriter(PlaceWriter):
                 if meeting(run, [part]) and run != part and file.name not in held
             ]
             self._put_aside(orphans, f"there are files in {name} without those in transactions")
-
-    def _part_overlaps(self) -> None:
-        """Set aside files whose rows others have, and write again what only they have."""
-        committed, network = self._runs("transactions"), self.network
-        parts = disjoint(committed)
-        if len(parts) == len(committed) and all(part == run for part, run in parts.items()):
-            return
-        self._check_overlaps(committed)
-        for run, name in committed.items():
-            path = self.path / name
-            rest = [part for part, whole in parts.items() if whole == run]
-            if rest == [run]:
-                continue
-            file = self._held_file(path, network)
-            footer = damage.check(file)
-            for part in rest:
-                rows = {
-                    name: within(self._checked_rows(file.beside(name).path, run), [part])
-                    for name in footer.tables
-                }
-                self._write_range(self.path, rows, part, footer.proof)
-            others = [file.beside(name).path for name in written_with(file)]
-            self._put_aside(others, f"{path} overlaps other files, which have equal rows")

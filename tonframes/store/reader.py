@@ -11,8 +11,7 @@ import pyarrow.compute as pc
 
 from tonframes.errors import warn
 from tonframes.seqnos import common, joined, subtract
-from tonframes.store.digest import within
-from tonframes.store.files import BY_ACCOUNT, Damaged
+from tonframes.store.files import BY_ACCOUNT, Damaged, within
 from tonframes.store.listing import LISTINGS, MOMENT, Listing
 from tonframes.store.merging import reading_again
 from tonframes.store.threads import in_threads
@@ -41,11 +40,11 @@ def _again(read: F) -> F:
     def patient(store: Reader, name: str, seqnos: Iterable[range], *args: Any, **more: Any) -> Any:
         wanted = joined(seqnos)
         for _ in range(LISTINGS):
-            before = store.parts(wanted)
+            before = store.runs(wanted)
             try:
                 return read(store, name, wanted, *args, **more)
             except Damaged as damaged:
-                if store.parts(wanted) == before and not store.has_moved(damaged.path):
+                if store.runs(wanted) == before and not store.has_moved(damaged.path):
                     raise
         return read(store, name, wanted, *args, **more)
 
@@ -62,7 +61,7 @@ class Reader(Listing):
 
         Raises
         ------
-        StoreError
+        Damaged
             The table was written for some of them, and the file is gone.
         """
         wanted = joined(seqnos)
@@ -74,21 +73,12 @@ class Reader(Listing):
     ) -> pa.Table:
         """Read the rows of a table that belong to these masterchain seqnos, in order.
 
-        Parameters
-        ----------
-        name
-            transactions, messages or blocks.
-        seqnos
-            Ranges that are held.
-        columns
-            Which columns to read, of those that the table has; None is all.
+        `columns` chooses from those that the table has.
 
         Raises
         ------
         MissingError
             Some of `seqnos` are not held, or not any more.
-        StoreError
-            A file is damaged, or cannot be read.
         """
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
@@ -195,17 +185,7 @@ class Reader(Listing):
 
         The newest state of an account is the one with the greatest `last_transaction_lt`, and of
         those the one that was fetched last. A replica that is behind does not hide a later state.
-
-        Parameters
-        ----------
-        name
-            accounts, address_book or metadata.
-        as_of
-            Only rows fetched until this moment; None is all.
-        addresses
-            Raw addresses to choose; None is all.
-        columns
-            Which columns to read, of those that the table has; None is all.
+        `as_of` takes only rows fetched until this moment.
         """
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)

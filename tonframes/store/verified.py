@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tonframes.atomic import replacing
 from tonframes.bucket import BucketPath
-from tonframes.regular import irregular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -95,8 +94,6 @@ def is_settled(stamp: tuple[int, ...]) -> bool:
 def noted(store: Path) -> dict[str, str]:
     """Read the hashes of the units that were verified; none if the note is damaged or gone."""
     try:
-        if irregular(store / NOTE):
-            return {}
         said = json.loads((store / NOTE).read_bytes())
         found = {str(unit): str(hashed) for unit, hashed in said["units"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

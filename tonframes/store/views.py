@@ -15,11 +15,10 @@ from tonframes.moments import parse_moment
 from tonframes.seqnos import checked, common, from_text, intersection, joined, spell, subtract
 from tonframes.store.bucket_reader import open_store
 from tonframes.store.damage import check_whole
-from tonframes.store.digest import within
-from tonframes.store.ingested import Ingested
+from tonframes.store.files import within
+from tonframes.store.ingested import AllEntriesOf, AllRows, Ingested, newest
 from tonframes.store.reader import chosen_of
 from tonframes.store.threads import in_threads
-from tonframes.store.unproven import AllEntriesOf, AllRows, newest
 from tonframes.store.written import is_written, read_written
 from tonframes.tableset import Glance, Unread, ends
 from tonframes.wire import schema
@@ -241,8 +240,6 @@ def open_blocks(
     else:
         count = ingested.total("transactions")
         note = f"{count:,} ingested transactions are not proven: unproven=True reads them too"
-    if wanted is None:
-        store.check_transactions()
     held = store.held() if wanted is None else store.require(wanted)
     if not held and store.held_snapshots("account_transactions"):
         note = "it holds histories of accounts: read_transactions reads them"
@@ -260,8 +257,6 @@ def _with_ingested(
     verify: bool,
 ) -> Blocks:
     """Return masterchain blocks that are held, and ingested rows of others."""
-    if wanted is None:
-        store.check_transactions()
     there, all_held = ingested.seqnos(), store.held()
     held = all_held if wanted is None else intersection(wanted, all_held)
     more = subtract(there if wanted is None else intersection(wanted, there), held)
