@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +15,9 @@ import pytest
 import tonframes as tf
 from tonframes import sealed
 from tonframes.store import Store, files
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
 ROWS = pa.table({"lt": [1, 2**63 - 1], "comment": ['"seal": "' + "0" * 64 + '"', None]})

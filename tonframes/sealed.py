@@ -67,16 +67,11 @@ def content(
 ) -> list[memoryview]:
     """Return the content of a sealed file, in two pieces.
 
-    Parameters
-    ----------
-    schema
-        If its fields have metadata, the file has the whole Arrow schema, with which a footer is
-        three times as long. Otherwise it has the metadata of the schema alone: Parquet's own types
-        are enough for the tables of tonframes.
-    about
-        What the file says of itself; the first member is `schema`.
-    statistics
-        The columns of which the footer has the least and the greatest value.
+    If the fields of the schema have metadata, the file has the whole Arrow schema, with which a
+    footer is three times as long. Otherwise it has the metadata of the schema alone: Parquet's own
+    types are enough for the tables of tonframes. The first member of `about`, what the file says of
+    itself, is `schema`. `statistics` are the columns of which the footer has the least and the
+    greatest value.
     """
     sink = pa.BufferOutputStream()
     _write(sink, schema, [rows], about, statistics)
@@ -142,10 +137,7 @@ def _seal_footer(footer: bytearray) -> None:
 def opened(file: Path, *, whole: bool = False) -> Iterator[Opened]:
     """Open a file, and verify its footer or, if asked, all of its bytes.
 
-    Raises
-    ------
-    SealError
-        They are not those that were written.
+    `SealError` tells that they are not those that were written.
     """
     with file.source() if isinstance(file, BucketPath) else pa.OSFile(str(file)) as source:
         footer = _footer_of(source)

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise, product
 from pathlib import Path
@@ -196,10 +196,10 @@ def test_states_of_accounts_are_objects(service, with_states, computer):
 def test_transactions_are_put_last_and_then_leave_the_local_part(bucket, sample):
     store = written(bucket, sample)
     puts = [key.removeprefix("ton/") for key, _ in bucket.puts]
-    assert puts[:3] == ["claims/-217.json", "columns.json", "network.json"]
-    assert puts[3].startswith("address_book/")
-    assert sorted(puts[4:6]) == OF_SPAN[:2]
-    assert puts[6:] == OF_SPAN[2:]
+    assert puts[:2] == ["columns.json", "network.json"]
+    assert puts[2].startswith("address_book/")
+    assert sorted(puts[3:5]) == OF_SPAN[:2]
+    assert puts[5:] == OF_SPAN[2:]
     assert [path.name for path in store.local.path.rglob("0*.parquet")] == [
         f"{REST.start:011d}-{REST.stop:011d}.parquet"
     ] * 3
@@ -534,37 +534,6 @@ def test_another_network_is_refused_and_nothing_changes(bucket, sample, computer
         with pytest.raises(tf.StoreError, match=r"is of the network -217, and .* is of mainnet"):
             store.claim("mainnet", "https://toncenter.com")
     assert bucket.objects == before
-
-
-@pytest.mark.parametrize("attempt", range(3))
-def test_of_two_networks_at_once_at_most_one_is_taken(bucket, computer, attempt):
-    stores = {}
-    for network in ("mainnet", "testnet"):
-        computer(f"{network}{attempt}")
-        stores[network] = BucketStore(bucket.url())
-    together = threading.Barrier(2)
-    taken = []
-
-    def wait(method, key):
-        if method == "PUT" and "claims" in key:
-            with suppress(threading.BrokenBarrierError):  # the other one is late
-                together.wait(5)
-
-    def claim(network):
-        try:
-            stores[network].claim(network, f"http://{network}")
-            taken.append(network)
-        except tf.StoreError as error:
-            assert "another network" in str(error) or "is of the network" in str(error)  # noqa: PT017
-
-    bucket.faults.append(wait)
-    threads = [threading.Thread(target=claim, args=(network,)) for network in stores]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(taken) <= 1
-    assert ("network.json" in bucket.names()) == bool(taken)
 
 
 def test_a_network_that_came_meanwhile_is_noticed_before_a_span_is_put(bucket, sample):

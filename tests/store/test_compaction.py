@@ -22,7 +22,7 @@ from slow import slow
 
 import tonframes as tf
 from tonframes.cli import main
-from tonframes.store import Store, compaction, damage, places
+from tonframes.store import Store, compaction, damage, ranges
 from tonframes.store.files import RANGED
 
 if TYPE_CHECKING:
@@ -348,7 +348,7 @@ def test_a_folder_of_before_that_a_killed_process_left_is_removed(store, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(places.time, "sleep", killed)
+        patch.setattr(ranges.time, "sleep", killed)
         with pytest.raises(KeyboardInterrupt):
             store.settle(0)
     assert any(store.path.glob("merging/*.new"))
@@ -362,7 +362,7 @@ def can_exchange(folder: Path) -> bool:
     for name in ("a", "b"):
         (folder / name).mkdir()
     (folder / "a" / "file").touch()
-    done = places.exchange(folder / "a", folder / "b")
+    done = ranges.exchange(folder / "a", folder / "b")
     assert (folder / ("b" if done else "a") / "file").exists()
     for name in ("a", "b"):
         shutil.rmtree(folder / name)
@@ -372,7 +372,7 @@ def can_exchange(folder: Path) -> bool:
 @pytest.mark.parametrize("lacking", ["exchange", "links"])
 def test_systems_without_exchange_or_links(store, monkeypatch, lacking):
     if lacking == "exchange":
-        monkeypatch.setattr(places, "exchange", lambda *_: False)
+        monkeypatch.setattr(ranges, "exchange", lambda *_: False)
     else:
 
         def refuse(*_args: object, **_options: object) -> None:

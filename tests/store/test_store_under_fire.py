@@ -82,7 +82,7 @@ def truth(name: str, held: tuple[range, ...]) -> pa.Table:
 
 
 def leftovers(store: Store) -> list[Path]:
-    return [file for file in store.path.rglob("_*")]
+    return list(store.path.rglob("_*"))
 
 
 @pytest.fixture

@@ -35,32 +35,8 @@ Versions: each file says in its footer which version of the schema its columns h
 `network.json` says the newest of them. In rows of an older version a later column has the value of
 its rule, or null. A store that a newer tonframes has written to is refused.
 
-The modules, from what users call down to bytes::
-
-    history_views Transactions that read a store when they are asked for
-    views         Blocks and Accounts that read a store when they are asked for
-    verify        all bytes of a store are verified
-    compaction    the files of whole spans of masterchain seqnos become one
-    ingest        JSON that somebody saved becomes rows that are not proven
-    written       folders that `Blocks.write` has written, read again
-    ingested      the folder of ingested rows, and views of them
-    bucket_store  whole spans and snapshots are put into a bucket
-    bucket_reader a store in a bucket, and what is not in it yet, are read as one
-    store         accounts and histories are committed, damaged files leave
-    ranges        ranges of masterchain seqnos are committed and merged
-    places        merged files take the places of the smaller ones
-    writer        writing: the lock, network.json, single files, what is left over
-    histories     transactions of accounts: which spans are held, and their rows
-    reader        the rows of seqnos and snapshots that are held
-    damage        files that are no longer what was written: found, and set aside
-    merging       small files of histories and of the address book are merged
-    listing       which files there are, and which seqnos are held
-    identity      which network a store is of, and what its columns mean
-    files         one file: what it must hold, and what its footer says
-    locks         one writer at a time
-    threads       a few files are read at a time
-    spans         periods, and consecutive transactions of an account
-    verified      what was verified before, in any process
+`views` and `history_views` are what users open, `store` and `bucket_store` what fetches write to,
+and `files` is one file.
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract

@@ -5,7 +5,6 @@
     s3://bucket/path/
       network.json                                    of which network the store is
       columns.json                                    what the columns mean, as in a local store
-      claims/mainnet.json                             who may write `network.json`; see `_claim`
       transactions/00049000000-00049000100.parquet    spans: 100 seqnos from a multiple of 100 on
       messages/…  blocks/…                            the same spans
       accounts/20261121T094500.123456Z-6b1f0a2c.parquet   snapshots, as in a local store

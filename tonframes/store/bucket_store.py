@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from tonframes.bucket import BucketPath, is_url
-from tonframes.errors import MissingError, StoreError, warn
+from tonframes.errors import MissingError, warn
 from tonframes.seqnos import joined, meeting, spell, subtract
 from tonframes.store.bucket_reader import BucketReader
 from tonframes.store.files import (
@@ -22,6 +20,7 @@ from tonframes.store.files import (
     Footer,
     HeldFile,
     content,
+    in_threads,
     range_name,
 )
 from tonframes.store.identity import COLUMNS, NETWORK, StoreInfo, encoded, meanings, read_info
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-#: The folder of a bucket with one object for each network that claims it.
-CLAIMS = "claims"
 #: Requests for footers at the same time: each waits for the service nearly all of its time.
 THREADS = 16
 
@@ -59,9 +56,9 @@ class BucketStore(BucketReader):
         if info is None:
             return
         if self._info is None:
-            self._claim(info.network)
-        else:
-            self._put_claim(info.network)
+            self._write_info(info.network)
+        else:  # shows whether the bucket can be written to
+            (self.bucket / NETWORK).put(encoded(self._info))
         self.put_whole()
         self._leave()
 
@@ -70,31 +67,12 @@ class BucketStore(BucketReader):
         self._check_network(network, service)
         self.local.claim(network, service)
         if self._info is None:
-            self._claim(network)
+            self._write_info(network)
 
-    def _claim(self, network: str) -> None:
-        """Put `network.json`, unless another network claims the bucket at the same time.
-
-        Each puts its own claim and looks at those of others afterwards. So of two that do this at
-        the same time, at least one sees both, and refuses.
-        """
-        mine = self._put_claim(network)
-        claims = [claim for claim in (self.bucket / CLAIMS).iterdir() if claim.name != mine.name]
-        if claims:
-            mine.delete()
-            raise StoreError(
-                f"the store {self.bucket} is claimed for another network than {network} by "
-                f"{claims[0]}: give another store=, or delete that object if it is wrong",
-                path=self.path,
-            )
+    def _write_info(self, network: str) -> None:
         self._info = StoreInfo(network, None, schema.VERSION)
         (self.bucket / COLUMNS).put(meanings())
         (self.bucket / NETWORK).put(encoded(self._info))
-
-    def _put_claim(self, network: str) -> BucketPath:
-        file = self.bucket / CLAIMS / f"{quote(network, safe='')}.json"
-        file.put(json.dumps({"network": network}).encode())
-        return file
 
     def _check_local(self) -> None:
         """Raise `StoreError` if the bucket is of another network than the local part by now."""
@@ -214,48 +192,30 @@ class BucketStore(BucketReader):
         something else, has none. All bytes are verified by `verify_store`.
         """
         wanted = joined(seqnos)
-        return joined([*self.local.verify(wanted), *self._verify_spans(wanted)])
+        lost = self._set_faults_aside(self._held_in_bucket(wanted), RANGED)
+        return joined([*self.local.verify(wanted), *(file.run for file in lost if file.run)])
 
     def verify_snapshots(self, names: Iterable[str] = SNAPSHOT_FOLDERS) -> tuple[Path, ...]:
         """Look for damage in the snapshots, and set damaged files aside; as in `verify`.
 
         Of the bucket, the snapshots of accounts are looked at, of which there are few.
         """
-        names = list(names)
-        of_accounts = [name for name in names if name in OF_ACCOUNTS]
-        return (*self.local.verify_snapshots(names), *self._verify_objects(of_accounts))
+        lost = list(self.local.verify_snapshots(names := list(names)))
+        for name in set(names).intersection(OF_ACCOUNTS):
+            files = [self._held_file(path, self.network) for path in self._objects(name).values()]
+            lost += [file.path for file in self._set_faults_aside(files, [name])]
+        return tuple(lost)
 
-    def _verify_spans(self, wanted: Sequence[range]) -> list[range]:
-        """Look at the footers of spans; what has none, or a wrong one, is not held any more."""
-        files = self._held_in_bucket(wanted)
-        there = [self._objects(name) for name in RANGED]
+    def _set_faults_aside(
+        self, files: Sequence[HeldFile], folders: Sequence[str]
+    ) -> list[HeldFile]:
+        """Move away what has no footer or a wrong one, with what was put together with it."""
+        there = [self._objects(name) for name in folders]
         listed = [{path.name: path.stat() for path in paths.values()} for paths in there]
-        stamps = [tuple(stats.get(file.path.name) for stats in listed) for file in files]
-        lost = []
-        for file, fault in self._faults(files, stamps):
-            self._move_aside(reversed(RANGED), file, f"{fault.path} {fault.reason}")
-            lost.append(file.run or range(0))
-        return lost
 
-    def _verify_objects(self, names: Iterable[str]) -> list[Path]:
-        """Look at the footers of snapshots."""
-        files = [
-            self._held_file(path, self.network)
-            for name in names
-            for path in self._objects(name).values()
-        ]
-        faults = self._faults(files, [(file.path.stat(),) for file in files])
-        for file, fault in faults:
-            self._move_aside([file.path.parent.name], file, f"{fault.path} {fault.reason}")
-        return [file.path for file, _ in faults]
-
-    def _faults(
-        self, files: Sequence[HeldFile], stamps: Sequence[tuple[object, ...]]
-    ) -> list[tuple[HeldFile, Damaged]]:
-        """List the files of which a footer is wrong, or of one that was put together with them."""
-
-        def fault(file: HeldFile, stamp: tuple[object, ...]) -> Damaged | None:
-            if (file, stamp) in _good:
+        def fault(file: HeldFile) -> Damaged | None:
+            stamp = (file, *(stats.get(file.path.name) for stats in listed))
+            if stamp in _good:
                 return None
             try:
                 for name in file.footer().tables:
@@ -263,15 +223,15 @@ class BucketStore(BucketReader):
                         file.beside(name).footer()
             except Damaged as damaged:
                 return damaged
-            _good.add((file, stamp))
+            _good.add(stamp)
             return None
 
-        pool = ThreadPoolExecutor(THREADS)
-        try:
-            found = list(pool.map(fault, files, stamps))
-        finally:
-            pool.shutdown(cancel_futures=True)
-        return [(file, damaged) for file, damaged in zip(files, found, strict=True) if damaged]
+        found = list(zip(files, in_threads(fault, files, THREADS), strict=True))
+        for file, damaged in found:
+            if damaged:
+                reason = f"{damaged.path} {damaged.reason}"
+                self._move_aside(list(reversed(folders)), file, reason)
+        return [file for file, damaged in found if damaged]
 
     def set_aside(self, seqnos: Iterable[range], reason: str) -> None:
         """Set aside the files that hold some masterchain blocks, and warn."""
@@ -314,11 +274,7 @@ def _joined_proofs(footers: Sequence[Footer]) -> str:
     return "; ".join(sorted(weakest))
 
 
-def _content(
-    name: str,
-    rows: pa.Table,
-    **about: Any,
-) -> bytes:
+def _content(name: str, rows: pa.Table, **about: Any) -> bytes:
     """Return the content of an object of a span: the rows determine it.
 
     Chunks of a table would end pages where the commits ended.

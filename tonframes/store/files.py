@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -20,13 +22,16 @@ from tonframes.store import verified
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
     import pyarrow.parquet as pq
 
     from tonframes.wire.record import Table
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 #: Tables by ranges of seqnos, in the order in which they are written. A range is held once the
 #: last one has its file.
@@ -40,6 +45,8 @@ SNAPSHOT_FOLDERS = ("metadata", "address_book", "accounts")
 OF_ACCOUNTS = ("metadata", "accounts")
 #: The columns of so few rows are read one after the other: passing them to threads takes longer.
 _FEW_ROWS = 10_000
+#: How many results of each reading thread may wait until they are used.
+_AHEAD = 4
 #: The folder of damaged files.
 ASIDE = "damaged"
 #: The folder of copies of compacted transactions, sorted by account.
@@ -359,3 +366,28 @@ def writing(folder: Path) -> Iterator[None]:
             "before is kept",
             path=folder,
         ) from error
+
+
+def in_threads(
+    read: Callable[[T], R], items: Sequence[T], threads: int | None = None
+) -> Iterator[R]:
+    """Call a function for each item, and list the results in the order of the items.
+
+    Few results are in memory that the caller has not used yet. After an error or Ctrl-C nothing
+    new is begun. Without a number, as many threads are used as pyarrow uses.
+    """
+    threads = min(threads or pa.cpu_count(), len(items))
+    if threads < 2:  # noqa: PLR2004 - with one item a thread is of no use
+        yield from map(read, items)
+        return
+    pool = ThreadPoolExecutor(threads)
+    begun: deque[Future[R]] = deque()
+    try:
+        for item in items:
+            begun.append(pool.submit(read, item))
+            if len(begun) > threads * _AHEAD:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

@@ -192,14 +192,8 @@ def held_transactions(
 ) -> Transactions:
     """Return transactions of accounts that a store holds, as a view of it.
 
-    Parameters
-    ----------
-    label
-        The period as the title names it.
-    proof
-        What of it is proven, a key of `PROOFS`.
-    unknown
-        Accounts that have no transactions; None for those of which the store says so.
+    `label` is the period as the title names it, `proof` a key of `PROOFS`. `unknown` are accounts
+    that have no transactions; None is those of which the store says so.
     """
     wanted = tuple(accounts)
     if unknown is None:
@@ -225,14 +219,9 @@ def _gap(
     first: bool,  # noqa: FBT001
     last: bool,  # noqa: FBT001
 ) -> Period | None:
-    """Return the first part of a period that is not held; None if one span has all of it.
+    """Return the first part of a period that no span of an account has; None if one has it all.
 
-    Parameters
-    ----------
-    spans
-        Spans of one account that are held.
-    first, last
-        Whether the period begins with the first span, and whether it ends with the last one.
+    `first` and `last` tell that the period begins with the first span, or ends with the last one.
     """
     if not spans:
         return period

@@ -45,13 +45,7 @@ def encoded(info: StoreInfo) -> bytes:
 
 
 def read_info(store: Path) -> StoreInfo | None:
-    """Read what a store, or a bucket, says of itself; None if there is no store.
-
-    Raises
-    ------
-    StoreError
-        `network.json` is damaged or cannot be read, or a newer tonframes has written to the store.
-    """
+    """Read what a store, or a bucket, says of itself; None if there is no store."""
     file = store / NETWORK
     try:
         said = json.loads(file.read_bytes())

@@ -66,19 +66,9 @@ class Ingested(Store):
         return len(self._all(name, *_KEYS[name]))
 
     def rows(self, name: str, *, without: Sequence[range] = ()) -> pa.Table:
-        """Read the rows of a table.
+        """Read the rows of a table, in the order of the schema, without some masterchain seqnos.
 
-        Parameters
-        ----------
-        name
-            One of the tables of the schema.
-        without
-            Masterchain seqnos whose rows are left out.
-
-        Returns
-        -------
-        Transactions, messages and blocks in the order of the schema. Of an account, the state with
-        the greatest `last_transaction_lt`.
+        Of an account, it is the state with the greatest `last_transaction_lt`.
         """
         rows = self._all(name)
         if name == "accounts":
@@ -103,10 +93,7 @@ class Ingested(Store):
     def add(self, tables: Tables) -> dict[str, int]:
         """Commit the rows that are not there yet; return how many of each table.
 
-        Raises
-        ------
-        DecodeError
-            A row says something else than what was ingested before of the same.
+        A row that says something else than what was ingested before of the same is a `DecodeError`.
         """
         with self._writing():
             new = {
@@ -182,15 +169,13 @@ class Ingested(Store):
         known = pa.concat_tables([self._all(table.name, *columns), new.select(columns)])
         before = {values[: len(key)]: values for values in _tuples(known)}
         for values in _tuples(again.select(columns)):
-            first = before[values[: len(key)]]
-            for name, one, other in zip(columns, first, values, strict=True):
+            row = values[: len(key)]
+            for name, one, other in zip(columns, before[row], values, strict=True):
                 if one != other:
-                    raise DecodeError(
-                        f"$.{table.name}[].{name}",
-                        f"{shorten(one)}, which was ingested before for "
-                        f"{', '.join(map(str, values[: len(key)]))}",
-                        shorten(other),
+                    was = (
+                        f"{shorten(one)}, which was ingested before for {', '.join(map(str, row))}"
                     )
+                    raise DecodeError(f"$.{table.name}[].{name}", was, shorten(other))
 
     def _sweep(self) -> None:
         committed = self._table_names("transactions")

@@ -13,12 +13,19 @@ from typing import TYPE_CHECKING, cast
 from tonframes.bucket import BucketPath, is_url
 from tonframes.errors import MissingError, StoreError, shorten
 from tonframes.seqnos import WIDTHS, fits, joined, meeting, spell, subtract
-from tonframes.store.files import FOLDERS, RANGED, Damaged, HeldFile, is_table_file, table_of
+from tonframes.store.files import (
+    FOLDERS,
+    RANGED,
+    Damaged,
+    HeldFile,
+    in_threads,
+    is_table_file,
+    table_of,
+)
 from tonframes.store.identity import MADE_UP, read_info
-from tonframes.store.threads import in_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
     from os import PathLike
 
@@ -200,24 +207,19 @@ class Listing:
             )
         return f"fetch them with {fetch}(..., store={str(self.path)!r})"
 
-    def _files(self, name: str, wanted: Sequence[range]) -> Iterator[tuple[range, HeldFile]]:
+    def _files(self, name: str, wanted: Sequence[range]) -> list[tuple[range, HeldFile]]:
         """List the files of a table that have some of these seqnos, in order."""
-        network = self.network
-        for run, file in self._read_from(name, wanted):
-            yield run, self._held_file(self.at(file), network)
-
-    def _read_from(self, name: str, wanted: Sequence[range]) -> list[tuple[range, str]]:
-        """List the same files as paths within the store."""
-        written = self._written(name, wanted)
-        return [(run, file) for run, file in written.items() if meeting(run, wanted)]
+        network, written = self.network, self._written(name, wanted)
+        return [
+            (run, self._held_file(self.at(file), network))
+            for run, file in written.items()
+            if meeting(run, wanted)
+        ]
 
     def _written(self, name: str, wanted: Sequence[range]) -> dict[range, str]:
         """List the files of a table near these seqnos, as paths within the store.
 
-        Raises
-        ------
-        Damaged
-            The table was written for some of these seqnos, and the file is gone.
+        If the table was written for some of them and the file is gone, `Damaged` is raised.
         """
         held, network = self.runs(wanted), self.network
         if name == "transactions":

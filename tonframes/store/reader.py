@@ -11,10 +11,9 @@ import pyarrow.compute as pc
 
 from tonframes.errors import warn
 from tonframes.seqnos import common, joined, subtract
-from tonframes.store.files import BY_ACCOUNT, Damaged, within
+from tonframes.store.files import BY_ACCOUNT, Damaged, in_threads, within
 from tonframes.store.listing import LISTINGS, MOMENT, Listing
 from tonframes.store.merging import reading_again
-from tonframes.store.threads import in_threads
 from tonframes.wire import schema
 from tonframes.wire.tables import latest, latest_states
 
@@ -57,13 +56,7 @@ class Reader(Listing):
     # ── ranges of masterchain seqnos ─────────────────────────────────────────────────────────────
 
     def held_of(self, name: str, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Return those of these seqnos for which the store holds rows of a table.
-
-        Raises
-        ------
-        Damaged
-            The table was written for some of them, and the file is gone.
-        """
+        """Return those of these seqnos for which the store holds rows of a table."""
         wanted = joined(seqnos)
         return subtract(wanted, subtract(wanted, self._written(name, wanted)))
 
@@ -88,7 +81,7 @@ class Reader(Listing):
             run, file = held
             return _rows(file, common(run, wanted), chosen)
 
-        parts = in_threads(rows, list(self._files(name, wanted)))
+        parts = in_threads(rows, self._files(name, wanted))
         return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
 
     @_again
@@ -106,7 +99,7 @@ class Reader(Listing):
             return cast("list[str]", found.drop_null().to_pylist())
 
         found: set[str] = set()
-        for some in in_threads(texts, list(self._files(name, wanted))):
+        for some in in_threads(texts, self._files(name, wanted)):
             found.update(some)
         return found
 
@@ -125,7 +118,7 @@ class Reader(Listing):
                 return len(_rows(file, here, ["mc_block_seqno"]))
             return file.footer().rows
 
-        return sum(in_threads(count, list(self._files(name, wanted))))
+        return sum(in_threads(count, self._files(name, wanted)))
 
     @_again
     def head(
@@ -145,17 +138,7 @@ class Reader(Listing):
 
     def held_files(self, name: str, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
         """List the files that `read` would read, each with the seqnos that it reads from it."""
-        return list(self._files(name, self.require(seqnos)))
-
-    def first_and_last(
-        self, name: str, seqnos: Iterable[range], few: int
-    ) -> tuple[list[tuple[range, HeldFile]], bool]:
-        """List the same files, and whether these are all: of more than a few, two are listed."""
-        parts, network = self._read_from(name, self.require(seqnos)), self.network
-        all_of_them = len(parts) <= few
-        chosen = parts if all_of_them else [parts[0], parts[-1]]
-        files = [(run, self._held_file(self.at(file), network)) for run, file in chosen]
-        return files, all_of_them
+        return self._files(name, self.require(seqnos))
 
     def account_files(self, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
         """List files as `held_files` does, to read the transactions of a few accounts from.

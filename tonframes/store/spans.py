@@ -42,16 +42,9 @@ _EPOCH = datetime.fromtimestamp(0, tz=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """Logical times, or unix seconds, from `start` on and before `stop`.
+    """Logical times (`lt`) or unix seconds (`utime`), from `start` on and before `stop`.
 
-    Attributes
-    ----------
-    unit
-        "lt", or "utime" for unix seconds.
-    start
-        The first number.
-    stop
-        The number after the last one; None if the period has no end.
+    A period without `stop` has no end.
     """
 
     unit: Unit = "lt"
@@ -274,13 +267,7 @@ def spans_of(transactions: pa.Table) -> Spans:
 
 
 def joined_spans(spans: Iterable[Span]) -> list[Span]:
-    """Join spans of one account that follow one another or overlap, in order.
-
-    Examples
-    --------
-    >>> joined_spans([Span(8, 21, 101, 200), Span(0, 8, 0, 100)])
-    [Span(start_lt=0, stop_lt=21, start_utime=0, stop_utime=200, start_hash=None, stop_hash=None)]
-    """
+    """Join spans of one account that follow one another or overlap, in order."""
     joined: list[Span] = []
     for span in sorted(spans, key=lambda span: (span.start_lt, span.stop_lt)):
         if joined and _follows(joined[-1], span):
@@ -305,13 +292,7 @@ def differ(first: Link, second: Link) -> bool:
 
 
 def with_row(spans: Iterable[Span], before: Link, last: Link) -> list[Span]:
-    """Return spans in which a transaction is `last`, and the one before it is `before`.
-
-    Examples
-    --------
-    >>> with_row([Span(8, 21, 101, 200, "a", "b")], (7, "a"), (20, "c"))
-    [Span(start_lt=8, stop_lt=21, start_utime=101, stop_utime=200, start_hash='a', stop_hash='c')]
-    """
+    """Return spans in which a transaction is `last`, and the one before it is `before`."""
     changed = []
     for span in spans:
         start, stop = span.links

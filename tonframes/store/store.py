@@ -52,14 +52,8 @@ class Store(RangeWriter):
     ) -> None:
         """Commit transactions of accounts, and what they prove. What is held is left out.
 
-        Parameters
-        ----------
-        tables
-            transactions, messages and the address book, with rows in any order.
-        claims
-            Spans without transactions, by account.
-        merge
-            Whether to merge small files afterwards if there are many.
+        `claims` are spans without transactions, by account. `merge` tells whether to merge small
+        files afterwards if there are many.
         """
         with self._writing():
             self._append("address_book", tables["address_book"])

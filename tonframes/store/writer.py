@@ -48,15 +48,7 @@ class Writer(Reader):
     _left: tuple[int, ...] | None = None
 
     def prepare(self) -> None:
-        """Check that the folder can be written to, before anything is asked of a service.
-
-        Raises
-        ------
-        StoreError
-            It cannot: its path is that of a file, permission is missing, the disk is full or
-            read-only, its file system has no locks, another process holds its lock, or a newer
-            tonframes has written to it.
-        """
+        """Check that the folder can be written to, before anything is asked of a service."""
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         self._left = None  # what was left alone because it was young may be old now
