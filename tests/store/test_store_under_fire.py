@@ -176,7 +176,7 @@ def processes():
 
 
 def test_killed_before_any_touch_of_the_file_system(tmp_path, processes):
-    moments = range(1, 200) if SOAK else range(1, 200, 17)
+    moments = range(1, 200) if SOAK else range(1, 200, 29)
     for moment in moments:
         path = tmp_path / str(moment)
         child = processes.Process(target=_claim_and_commit, args=(path, dict(everything()), moment))
@@ -231,7 +231,7 @@ def test_killed_at_any_moment(tmp_path, processes, seed):
 
 
 def test_interrupted_before_any_touch_of_the_file_system(tmp_path):
-    for moment in range(1, 200, 1 if SOAK else 9):
+    for moment in range(1, 200, 1 if SOAK else 23):
         store = claimed(tmp_path / str(moment))
         commit(store, LOWER)
         try:
@@ -490,7 +490,7 @@ def test_no_flipped_bit_is_read_as_a_wrong_number(full, name):
     file, rows = file_of(full, name), full.read(name, [LOWER])
     good = file.read_bytes()
     seen = 0
-    count = 300 if SOAK else 40
+    count = 300 if SOAK else 20
     for place in range(0, len(good), len(good) // count):
         bad = bytearray(good)
         bad[place] ^= 1 << place % 8
