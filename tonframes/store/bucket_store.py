@@ -60,7 +60,9 @@ class BucketStore(BucketReader):
         else:  # shows whether the bucket can be written to
             (self.bucket / NETWORK).put(encoded(self._info))
         self.put_whole()
-        self._leave()
+        held = self._spans_put()  # another process may have put it
+        if any(meeting(run, held) for run in self.local.held()):
+            self.local.leave(held)
 
     def claim(self, network: str, service: str) -> None:
         """Make the bucket a store of this network, or refuse if it is one of another."""
@@ -124,12 +126,6 @@ class BucketStore(BucketReader):
         put = [span for span in spans if self._is_put(span) or self._put_span(span)]
         self._listings.clear()
         self.local.leave(put)
-
-    def _leave(self) -> None:
-        """Remove from the local part what the bucket holds: another process may have put it."""
-        held = self._spans_put()
-        if any(meeting(run, held) for run in self.local.held()):
-            self.local.leave(held)
 
     def _is_put(self, span: range) -> bool:
         return (self.bucket / RANGED[-1] / range_name(span)).exists()

@@ -240,7 +240,9 @@ def sorted_by_account(file: HeldFile, folder: Path) -> Iterator[pa.Table]:
     They are divided into consecutive ranges of that order, which are written to the disk, and each
     of them is sorted in memory. `folder` is for these files, which are removed as they are read.
     """
-    bounds = _bounds(file)
+    step = BATCH // _SAMPLE
+    keys = [_keys(rows)[step // 2 :: step] for rows in file.groups(["account", "lt"])]
+    bounds = np.sort(np.concatenate([np.array([], "U"), *keys]))[_SAMPLE::_SAMPLE]
     parts = [folder / f"{number}.arrow" for number in range(len(bounds) + 1)]
     schema = file.table.schema
     sinks = [pa.ipc.new_file(str(part), schema) for part in parts]
@@ -255,13 +257,6 @@ def sorted_by_account(file: HeldFile, folder: Path) -> Iterator[pa.Table]:
             rows = pa.ipc.open_file(source).read_all()
         part.unlink()
         yield rows.sort_by([("account", "ascending"), ("lt", "ascending")])
-
-
-def _bounds(file: HeldFile) -> np.ndarray:
-    """Return the keys at which the rows are divided."""
-    step = BATCH // _SAMPLE
-    keys = [_keys(rows)[step // 2 :: step] for rows in file.groups(["account", "lt"])]
-    return np.sort(np.concatenate([np.array([], "U"), *keys]))[_SAMPLE::_SAMPLE]
 
 
 def _keys(rows: pa.Table) -> np.ndarray:

@@ -189,10 +189,13 @@ def _folders(transactions: pa.Table, messages: pa.Table, spans: Spans) -> Tables
     of = pc.index_in(messages["tx_hash"], transactions["hash"].combine_chunks())
     keys = pa.table([of, messages["direction"], messages["position"]], ["of", "in", "at"])
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    rows = [(account, s) for account in sorted(spans) for s in joined_spans(spans[account])]
+    columns = {name: [getattr(span, name) for _, span in rows] for name in _SPAN}
+    columns["account"] = [account for account, _ in rows]
     return {
         "account_transactions": transactions,
         "account_messages": messages.take(order),
-        "histories": _spans_table(spans),
+        "histories": pa.Table.from_pydict(columns, schema=schema.HISTORIES.schema),
     }
 
 
@@ -258,13 +261,6 @@ def _spans(rows: pa.Table) -> Spans:
     for account, *values in zip(*columns, strict=True):
         found[account].append(Span(*values))
     return {account: joined_spans(spans) for account, spans in found.items()}
-
-
-def _spans_table(spans: Spans) -> pa.Table:
-    rows = [(account, s) for account in sorted(spans) for s in joined_spans(spans[account])]
-    columns = {name: [getattr(span, name) for _, span in rows] for name in _SPAN}
-    columns["account"] = [account for account, _ in rows]
-    return pa.Table.from_pydict(columns, schema=schema.HISTORIES.schema)
 
 
 def _of_accounts(rows: pa.Table, accounts: Collection[str] | None) -> pa.Table:

@@ -179,7 +179,8 @@ def _check_network(store: Store, tables: Tables) -> None:
 
 def _texts(documents: Any, name: str) -> Iterator[tuple[str, bytes]]:
     """Yield each JSON text of files, texts and dicts, and where it is."""
-    if isinstance(documents, Mapping | bytes | bytearray | memoryview) or _is_json(documents):
+    is_json = isinstance(documents, str) and documents.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+    if is_json or isinstance(documents, Mapping | bytes | bytearray | memoryview):
         with _located(f"{name}: $", "$"):
             content = json_bytes(documents)
         yield from _in_stream(name, BytesIO(content))
@@ -192,10 +193,6 @@ def _texts(documents: Any, name: str) -> Iterator[tuple[str, bytes]]:
             yield from _texts(document, f"{name}[{i}]")
     else:
         raise TypeError(f"{name} is JSON, a file or a list of them, not {shorten(documents)}")
-
-
-def _is_json(text: object) -> bool:
-    return isinstance(text, str) and text.lstrip("\ufeff \t\r\n").startswith(("{", "["))
 
 
 def _in_file(path: Path) -> Iterator[tuple[str, bytes]]:

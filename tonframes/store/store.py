@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -62,8 +63,10 @@ class Store(RangeWriter):
                 fetched = pc.max(tables["address_book"]["fetched_at"]).as_py()
                 files = self._history_files(fresh, fetched or datetime.now(UTC))
                 self._commit(files)
-                if merge:
-                    self._merge_histories()
+                small = merging.small_files(histories.transaction_files(self)) if merge else []
+                with suppress(Damaged):  # damaged files are left alone
+                    if small:
+                        self._replace_files(small, histories.merged_rows(small))
 
     def replace_in_histories(self, tables: Mapping[str, pa.Table]) -> None:
         """Replace transactions that an answer has proven wrong, and warn."""
@@ -120,17 +123,6 @@ class Store(RangeWriter):
             )
         name = snapshot_name(moment, contents["histories"])
         return {self.path / folder / name: pieces for folder, pieces in contents.items()}
-
-    def _merge_histories(self) -> None:
-        """Merge the small files of histories if there are many; damaged ones are left alone."""
-        files = merging.small_files(histories.transaction_files(self))
-        if not files:
-            return
-        try:
-            rows = histories.merged_rows(files)
-        except Damaged:
-            return
-        self._replace_files(files, rows)
 
     def _replace_files(self, old: Sequence[HeldFile], rows: Mapping[str, pa.Table]) -> None:
         """Write one commit of histories in the place of others."""
