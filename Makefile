@@ -39,7 +39,7 @@ VERSION_TESTS := --dist=worksteal --ignore=tests/client/test_size.py \
 	tests/wire tests/fetch/test_fetch.py \
 	tests/test_addresses.py tests/test_cli.py tests/test_excel.py tests/test_export.py tests/test_frames.py
 
-.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-s3 test-lowest test-newest check format bench bench-scale sample baseline columns store-version soak test-random clean
+.PHONY: demo lab docs docs-links test test-slow test-wheel test-spark test-s3 test-lowest test-newest check format bench bench-scale sample baseline columns soak test-random clean
 
 demo: .venv/.base
 	rm -rf build/demo
@@ -122,9 +122,6 @@ baseline: .venv/.dev
 
 columns: .venv/.base
 	$(BIN)/python -c "from tonframes.columns import column_reference; print(column_reference(), end='')" > data/COLUMNS.md
-
-store-version: .venv/.dev
-	$(BIN)/python tests/store_versions.py
 
 clean:
 	rm -rf .venv .venv-lowest .venv-newest .venv-s3 build dist docs/reference/api .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

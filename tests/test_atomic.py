@@ -31,8 +31,8 @@ ALLOWED = {
     ("sealed.py", "write_table"),
     ("sealed.py", "OSFile"),
     ("sealed.py", "open"),  # the seals of a file that has no name yet
-    ("store/sorting.py", "OSFile"),  # parts of a file, which are sorted and removed
-    ("store/sorting.py", "write_table"),
+    ("store/compaction.py", "OSFile"),  # parts of a file, which are sorted and removed
+    ("store/compaction.py", "write_table"),
     ("export.py", "write_csv"),
     ("scanning/export.py", "open"),  # a folder, for its owner and mode
     ("demo.py", "savefig"),

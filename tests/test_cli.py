@@ -244,7 +244,6 @@ def test_serve_until_interrupted():
         (["fetch", "blocks", "0:5", "--store", "{tmp}"], 2, "seqnos are from 1"),
         (["fetch", "blocks", "2026-05-29/2026-05-28"], 2, "it ends before it starts"),
         (["fetch", "blocks", "1", "--store", ODD], 2, "not UTF-8, which Parquet needs: "),
-        (["upgrade", ODD], 2, "not UTF-8"),
         (["compact", ODD], 2, "not UTF-8"),
         (["compact", "{tmp}", "--grace", "soon"], 2, "grace is a duration such as"),
         (["compact", "{tmp}"], 1, "there is no store at {tmp}"),
@@ -281,7 +280,6 @@ def test_errors_are_one_line(run, monkeypatch, url, tmp_path, arguments, status,
         ["ingest", "", "--store", "a"],
         ["ingest", "a", "--store", ""],
         ["serve", ""],
-        ["upgrade", ""],
         ["compact", ""],
         ["demo", "--store", ""],
     ],
@@ -320,7 +318,7 @@ def test_escapes_in_a_crafted_store_do_not_reach_the_terminal(run, url, tmp_path
     shown = []
     with warnings.catch_warnings(record=True, action="always") as warned:
         tf.errors.warn(EVIL)
-        for command in (["upgrade", store], ["fetch", "blocks", FIRST, "--store", store]):
+        for command in (["verify", store], ["fetch", "blocks", FIRST, "--store", store]):
             shown += run(*command, *(["--url", url] if command[0] == "fetch" else []))[1:]
         try:
             blocks = tf.read_blocks(store)

@@ -155,7 +155,7 @@ def test_a_view_of_a_store_says_what_it_is_and_reads_no_table(monkeypatch):
         SPAN,
         " days ago",
         str(tf.sample()),
-        "made up by tonframes.synthetic",
+        "made up by tonframes",
         "on disk",
     ):
         assert told in text

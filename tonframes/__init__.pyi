@@ -64,7 +64,6 @@ from .store import (
     read_accounts,
     read_blocks,
     read_transactions,
-    upgrade_store,
     verify_store,
 )
 
@@ -134,7 +133,6 @@ __all__ = [
     "to_raw",
     "to_ton",
     "trace_costs",
-    "upgrade_store",
     "verify_store",
     "with_names",
     "with_operation",

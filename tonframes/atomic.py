@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 #: Names of files that are being written, and the names that these will get. Data sets ignore names
-#: that begin with `_` or a dot. Many copies are made without names that begin with a dot, so only
-#: older versions wrote these.
-TEMPORARY = re.compile(r"[_.](.+)\.[0-9]+\.[0-9a-f]{8}\.tmp")
+#: that begin with `_` or a dot, and many copies are made without names that begin with a dot.
+TEMPORARY = re.compile(r"_(.+)\.[0-9]+\.[0-9a-f]{8}\.tmp")
 
 #: Of the system: paths are relative to the working directory; both names stay, and change places.
 _AT_FDCWD, _RENAME_EXCHANGE, _RENAME_SWAP = -100, 2, 2
@@ -35,8 +34,7 @@ def temporary(file: Path) -> Path:
 def replacing(file: Path) -> Iterator[IO[bytes]]:
     """Open a file for writing. It gets its name when all of its content is on the disk.
 
-    An existing file is replaced. If writing fails, it stays unchanged. The temporary name is new,
-    so no symbolic link is followed; a link with the name of the file is replaced.
+    If writing fails, an existing file stays unchanged. A link with its name is replaced.
     """
     with replacing_all([file]) as [sink]:
         yield sink
@@ -47,14 +45,10 @@ def replacing_all(files: Sequence[Path], *, keep: bool = False) -> Iterator[list
     """Open files for writing, as `replacing` does for one.
 
     They get their names in this order when the content of all of them is on the disk. A process
-    that is killed in that moment may leave some of the old files with some of the new ones. Then
-    the temporary file of the last one is still there.
+    that is killed in that moment may leave some of the old files with some of the new ones.
 
-    Parameters
-    ----------
-    keep
-        Whether a user has named the files: links are followed, and a file that is replaced keeps
-        its mode, its owner and its group. If it cannot, or is no file, `OSError` is raised.
+    `keep` says that a user has named the files: links are followed, and a file that is replaced
+    keeps its mode, its owner and its group. If it cannot, or is no file, `OSError` is raised.
     """
     if keep:
         files = [Path(os.path.realpath(file)) for file in files]
@@ -103,14 +97,11 @@ def _like(file: Path, new: str, flags: int) -> int:
 
 
 def inherit(handle: int, old: Path) -> None:
-    """Give a new file or folder the mode, the owner and the group of the one that it will replace.
+    """Give a new file or folder the mode, the owner and the group of one that it will replace.
 
     It is known by its descriptor: somebody else may put a link in the place of its name.
-
-    Raises
-    ------
-    PermissionError
-        The system does not allow it: only root can make a file somebody else's.
+    `PermissionError` tells that the system does not allow it: only root can make a file somebody
+    else's.
     """
     made, kept = os.fstat(handle), old.stat()
     try:
@@ -130,8 +121,11 @@ def output(file: Path) -> Iterator[IO[bytes]]:
     cannot be replaced, so it gets the content as it comes. So does what is the standard output or
     error of this process, even if it is a file: others write to it as well.
     """
-    there = _status(file)
-    handle = None if there is None else _standard(there)
+    there, handle = _status(file), None
+    for standard in (2, 1):
+        with suppress(OSError):  # it is closed
+            if there and os.path.samestat(there, os.fstat(standard)):
+                handle = standard
     if handle is None and (there is None or stat.S_ISREG(there.st_mode)):
         with replacing_all([file], keep=True) as [sink]:
             yield sink
@@ -145,15 +139,6 @@ def _status(file: Path) -> os.stat_result | None:
         return file.stat()
     except FileNotFoundError:
         return None
-
-
-def _standard(there: os.stat_result) -> int | None:
-    """Return the descriptor of standard output or error, if it writes to this file."""
-    for handle in (1, 2):
-        with suppress(OSError):  # it is closed
-            if os.path.samestat(there, os.fstat(handle)):
-                return handle
-    return None
 
 
 def sync(folder: Path) -> None:

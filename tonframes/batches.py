@@ -23,22 +23,11 @@ BATCH = 50_000
 
 
 def in_batches(frame: Frame, work: Work, schema: pa.Schema) -> Frame:
-    """Return what work makes of the rows of a lazy frame.
+    """Return what work makes of the rows of a lazy frame, as a lazy frame of the same engine.
 
-    Parameters
-    ----------
-    frame
-        A lazy frame of polars, DuckDB, Dask or PySpark.
-    work
-        Makes a table of a table. It sees some of the rows at a time, and all of them once. Workers
-        of Dask and PySpark must be able to import it.
-    schema
-        The columns of the tables that the work makes.
-
-    Returns
-    -------
-    A lazy frame of the same engine, which does the work when it is computed. DuckDB does not run
-    Python in a query: there the work is done at once, and what it made is held in memory.
+    The work makes a table with the columns of the schema of some rows at a time, and sees all of
+    them once. Workers of Dask and PySpark must be able to import it. DuckDB does not run Python in
+    a query: there the work is done at once, and what it made is held in memory.
     """
     native: Any = frame.to_native()
     match frame.implementation:

@@ -64,12 +64,7 @@ def is_url(path: str | os.PathLike[str]) -> bool:
 
 
 def local(path: str | os.PathLike[str], what: str) -> Path:
-    """Return a path on this computer, to which something is written.
-
-    Raises
-    ------
-    ValueError
-        It is a URL.
+    """Return a path on this computer, to which something is written; a URL is a `ValueError`.
 
     Examples
     --------
@@ -101,18 +96,8 @@ class BucketPath:
     """The name of an object, or of all objects whose names begin with it.
 
     It has those members of `pathlib.Path` that reading a store needs. It can be pickled: the
-    connection is made anew.
-
-    Attributes
-    ----------
-    scheme
-        s3 or gs.
-    key
-        The bucket and the name, with slashes between the parts.
-    options
-        What the URL said after `?`, in order.
-    listed
-        What the service said of the object when it listed it.
+    connection is made anew. `key` is the bucket and the name, `options` what the URL said after
+    `?`, in order, and `listed` what the service said of the object when it listed it.
     """
 
     scheme: str
@@ -124,10 +109,7 @@ class BucketPath:
     def from_url(cls, url: str | os.PathLike[str]) -> BucketPath:
         """Return the path that a URL names.
 
-        Raises
-        ------
-        ValueError
-            The URL has another form. It is not quoted if it may have a password.
+        A URL of another form is a `ValueError`, which does not quote it if it may have a password.
         """
         if not isinstance(url, str):
             raise TypeError(f"{shorten(os.fspath(url))} was a URL: pass it as text, not as a Path")
@@ -204,13 +186,7 @@ class BucketPath:
                 yield BucketPath(self.scheme, info.path, self.options, info)
 
     def stat(self) -> _Status:
-        """Return the size of an object, and when it was put.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no such object.
-        """
+        """Return size and time of an object; `FileNotFoundError` if there is none."""
         info = self.listed
         if info is None:
             with self.doing("look at"):
@@ -231,13 +207,7 @@ class BucketPath:
         return bool(found != fs.FileType.NotFound)
 
     def read_bytes(self) -> bytes:
-        """Read a small object.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no such object.
-        """
+        """Read a small object; `FileNotFoundError` if there is none."""
         with self.doing("read"), self.source() as source:
             content: bytes = source.read()
         return content
@@ -255,17 +225,17 @@ class BucketPath:
 
     def put(self, content: bytes) -> None:
         """Put an object whole, or leave what is there as it is."""
-        with self.doing(f"put {len(content):,} bytes into"):
-            self._alone(_put, content)
+        # In another thread, which Ctrl-C does not interrupt: an interrupted `put` would close the
+        # object, and so put a part of it.
+        with self.doing(f"put {len(content):,} bytes into"), ThreadPoolExecutor(1) as pool:
+            pool.submit(self._put, content).result()
+
+    def _put(self, content: bytes) -> None:
+        with self.filesystem.open_output_stream(self.key, compression=None) as sink:
+            sink.write(content)
 
     def move(self, target: BucketPath) -> None:
-        """Copy an object to another name, and delete it.
-
-        Raises
-        ------
-        FileNotFoundError
-            There is no such object.
-        """
+        """Copy an object to another name, and delete it; `FileNotFoundError` if there is none."""
         with self.doing("move"):
             self.filesystem.move(self.key, target.key)
 
@@ -277,14 +247,6 @@ class BucketPath:
             except FileNotFoundError:
                 return
 
-    def _alone(self, function: Any, *arguments: Any) -> None:
-        """Call a function in another thread, which Ctrl-C does not interrupt.
-
-        An interrupted `put` would close the object, and so put a part of it.
-        """
-        with ThreadPoolExecutor(1) as pool:
-            pool.submit(function, self.filesystem, self.key, *arguments).result()
-
     # ── the service ──────────────────────────────────────────────────────────────────────────────
 
     @property
@@ -294,14 +256,9 @@ class BucketPath:
 
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:
-        """Turn errors of the service into one that says what was being done.
+        """Turn errors of the service into a `StoreError` that says what was being done.
 
-        Raises
-        ------
-        StoreError
-            The service did not do it.
-        FileNotFoundError
-            There is no such object.
+        If there is no such object, `FileNotFoundError` is raised.
         """
         try:
             yield
@@ -337,11 +294,6 @@ def said(error: BaseException) -> str | None:
         return f"{found[1]} during {found[2]}{f' ({detail[1]})' if detail else ''}"
     found = _GOOGLE.search(text)
     return found[1] if found else None
-
-
-def _put(files: fs.FileSystem, key: str, content: bytes) -> None:
-    with files.open_output_stream(key, compression=None) as sink:
-        sink.write(content)
 
 
 @lru_cache(16)

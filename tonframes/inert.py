@@ -40,11 +40,6 @@ def inert(text: str) -> str:
     without a picture such as fillers and variation selectors, code points without a character, and
     single surrogates. HTML must be escaped as well.
 
-    Parameters
-    ----------
-    text
-        Names, domains, comments and other text from the chain.
-
     Examples
     --------
     >>> inert("wal\u200blet\u202egnp.ton")

@@ -23,19 +23,8 @@ def is_dataset(frame: Any) -> bool:
 def enter(frame: Any, helper: str, **options: bool) -> Any:
     """Return a frame of narwhals, or the argument itself if it is not a frame.
 
-    Parameters
-    ----------
-    frame
-        What the user passed.
-    helper
-        Name of the function that the user called, for error messages.
-    options
-        As in `narwhals.from_native`.
-
-    Raises
-    ------
-    ValueError
-        Two columns have the same name.
+    `helper` is the function that the user called, for error messages; `options` are those of
+    `narwhals.from_native`.
 
     Examples
     --------

@@ -1,12 +1,11 @@
-"""Parquet files with seals: written completely or not at all, and never read back wrong.
+"""Parquet files with seals: never read back wrong.
 
 Three checksums guard a file. Each page has its own, which covers its data: without them nearly
 half of all single flipped bits read back as wrong numbers, without an error. The footer has two
 seals in the metadata key `tonframes`, next to what the file says of itself. `footer_seal` is a hash
 of the footer with both seals as zeros; it is verified each time a file is opened, because a flipped
 bit in the footer can make a column zero or null. `seal` is a hash of all bytes with the seal itself
-as zeros; verifying it takes a tenth of the time of decoding. Files of older versions have this one
-only, so all of their bytes are hashed when they are opened.
+as zeros; verifying it takes a tenth of the time of decoding.
 """
 
 from __future__ import annotations
@@ -23,10 +22,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tonframes.bucket import BucketPath
-from tonframes.regular import irregular
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
 #: The key of the Parquet metadata with what a file says of itself, as a JSON object.
@@ -36,8 +34,6 @@ _FIRST = b'{"schema"'
 #: What comes before the seals. No such text is within another one: JSON escapes quotes.
 _SEAL, _FOOTER_SEAL = b'"seal": "', b'"footer_seal": "'
 _BLANK = b"0" * 64
-#: What comes before the digest of the rows.
-_DIGEST = b'"digest": "'
 _DIGITS = re.compile(rb'[0-9a-f]{64}(?=")')
 
 #: A Parquet file begins with this. It ends with the length of the footer and this.
@@ -54,19 +50,10 @@ class SealError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Opened:
-    """An open file whose footer is the one that was written.
-
-    Attributes
-    ----------
-    about
-        What the file says of itself; None if nothing, because something else has written it.
-    sealed
-        Whether it has a seal. Folders that older versions of `Blocks.write` wrote have none.
-    """
+    """An open file whose footer is the one that was written; `about` is what it says of itself."""
 
     source: pa.NativeFile
-    about: Mapping[str, Any] | None
-    sealed: bool
+    about: Mapping[str, Any]
 
     def parquet(self) -> pq.ParquetFile:
         """Return the file for reading; the pages that are read are verified."""
@@ -80,16 +67,11 @@ def content(
 ) -> list[memoryview]:
     """Return the content of a sealed file, in two pieces.
 
-    Parameters
-    ----------
-    schema
-        If its fields have metadata, the file has the whole Arrow schema, with which a footer is
-        three times as long. Otherwise it has the metadata of the schema alone: Parquet's own types
-        are enough for the tables of tonframes.
-    about
-        What the file says of itself; the first member is `schema`.
-    statistics
-        The columns of which the footer has the least and the greatest value.
+    If the fields of the schema have metadata, the file has the whole Arrow schema, with which a
+    footer is three times as long. Otherwise it has the metadata of the schema alone: Parquet's own
+    types are enough for the tables of tonframes. The first member of `about`, what the file says of
+    itself, is `schema`. `statistics` are the columns of which the footer has the least and the
+    greatest value.
     """
     sink = pa.BufferOutputStream()
     _write(sink, schema, [rows], about, statistics)
@@ -108,29 +90,13 @@ def write(
     schema: pa.Schema,
     groups: Iterable[pa.Table],
     about: Mapping[str, Any],
-    *,
     statistics: Sequence[str],
-    digest: Callable[[pq.ParquetFile], str],
 ) -> None:
-    """Write a new sealed file, one row group after the other.
-
-    Only one of them is in memory. The bytes depend on the rows of each group, not on their layout
-    in memory.
-
-    Parameters
-    ----------
-    about
-        What the file says of itself; the first member is `schema`. Its `digest` has 64 digits,
-        which are replaced.
-    digest
-        Returns the digest of the rows, which are read from the file.
-    """
+    """Write a new sealed file with one row group in memory at a time; see `content`."""
     with pa.OSFile(str(file), "wb") as sink:
         _write(sink, schema, groups, about, statistics)
     with pa.OSFile(str(file)) as source:
         footer = bytearray(_footer_of(source))
-        found = digest(pq.ParquetFile(source, page_checksum_verification=True))
-        _fill(footer, _DIGEST, found.encode())
         _seal_footer(footer)
         _fill(footer, _SEAL, _hash(source, footer))
     with file.open("r+b") as target:
@@ -171,34 +137,24 @@ def _seal_footer(footer: bytearray) -> None:
 def opened(file: Path, *, whole: bool = False) -> Iterator[Opened]:
     """Open a file, and verify its footer or, if asked, all of its bytes.
 
-    Raises
-    ------
-    SealError
-        They are not those that were written.
+    `SealError` tells that they are not those that were written.
     """
-    with _source(file) as source:
+    with file.source() if isinstance(file, BucketPath) else pa.OSFile(str(file)) as source:
         footer = _footer_of(source)
         seal, footer_seal = _last(footer, _SEAL), _last(footer, _FOOTER_SEAL)
+        if seal is None or footer_seal is None:
+            raise SealError("has no seal of tonframes")
         blank = bytearray(footer)
-        # A flipped bit may hide one of the seals, and then the other one is wrong.
-        if seal:
-            _fill(blank, _SEAL, _BLANK)
-        if seal and (whole or footer_seal is None):
-            if _hash(source, blank) != seal:
-                raise SealError("does not have the checksum that it was written with")
-        elif footer_seal:
-            _fill(blank, _FOOTER_SEAL, _BLANK)
-            if blake2b(blank, digest_size=32).hexdigest().encode() != footer_seal:
-                raise SealError("does not have the footer that it was written with")
-        yield Opened(source, _about(footer), sealed=bool(seal))
-
-
-def _source(file: Path | BucketPath) -> pa.NativeFile:
-    if isinstance(file, BucketPath):
-        return file.source()
-    if what := irregular(file):
-        raise SealError(f"is {what}, not a file")
-    return pa.OSFile(str(file))
+        _fill(blank, _SEAL, _BLANK)
+        if whole and _hash(source, blank) != seal:
+            raise SealError("does not have the checksum that it was written with")
+        _fill(blank, _FOOTER_SEAL, _BLANK)
+        if blake2b(blank, digest_size=32).hexdigest().encode() != footer_seal:
+            raise SealError("does not have the footer that it was written with")
+        # Parsing the whole footer would take 20 times as long.
+        start = footer.rfind(_FIRST)
+        said = footer[start : footer.index(b"}\x00", start) + 1] if start >= 0 else b"{}"
+        yield Opened(source, json.JSONDecoder().raw_decode(said.decode())[0])
 
 
 def _footer_of(source: pa.NativeFile) -> bytes:
@@ -235,14 +191,3 @@ def _last(footer: bytes, name: bytes) -> bytes | None:
 def _fill(footer: bytearray, name: bytes, seal: bytes) -> None:
     start = footer.rfind(name) + len(name)
     footer[start : start + len(seal)] = seal
-
-
-def _about(footer: bytes) -> Mapping[str, Any] | None:
-    """Return what a file says of itself. Parsing the whole footer would take 20 times as long."""
-    start = footer.rfind(_FIRST)
-    try:
-        text = footer[start : footer.find(b"}\x00", start) + 1] if start >= 0 else b""
-        said, _ = json.JSONDecoder().raw_decode(text.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return None
-    return said if isinstance(said, dict) else None

@@ -58,7 +58,6 @@ def make(path: Path, count: int) -> Store:
                 network="-217",
                 service="synthetic",
                 rows=len(table),
-                digest="0" * 64,
                 start=part,
                 stop=part + SPAN,
                 proof="chain",

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import pairwise, product
 from pathlib import Path
@@ -196,10 +196,10 @@ def test_states_of_accounts_are_objects(service, with_states, computer):
 def test_transactions_are_put_last_and_then_leave_the_local_part(bucket, sample):
     store = written(bucket, sample)
     puts = [key.removeprefix("ton/") for key, _ in bucket.puts]
-    assert puts[:3] == ["claims/-217.json", "columns.json", "network.json"]
-    assert puts[3].startswith("address_book/")
-    assert sorted(puts[4:6]) == OF_SPAN[:2]
-    assert puts[6:] == OF_SPAN[2:]
+    assert puts[:2] == ["columns.json", "network.json"]
+    assert puts[2].startswith("address_book/")
+    assert sorted(puts[3:5]) == OF_SPAN[:2]
+    assert puts[5:] == OF_SPAN[2:]
     assert [path.name for path in store.local.path.rglob("0*.parquet")] == [
         f"{REST.start:011d}-{REST.stop:011d}.parquet"
     ] * 3
@@ -211,7 +211,7 @@ def test_an_object_says_nothing_of_service_and_time(bucket, sample):
     for name in OF_SPAN:
         assert b"http://service" not in bucket.objects[f"ton/{name}"]
         footer = BucketReader(bucket.url()).held_file(*name.split("/")).footer()
-        assert (footer.service, footer.snapshots, footer.proof) == (None, [], "chain")
+        assert (footer.service, footer.proof) == (None, "chain")
     assert set(json.loads(bucket.objects["ton/network.json"])) == {
         "network", "service", "schema", "seal",
     }  # fmt: skip
@@ -536,37 +536,6 @@ def test_another_network_is_refused_and_nothing_changes(bucket, sample, computer
     assert bucket.objects == before
 
 
-@pytest.mark.parametrize("attempt", range(3))
-def test_of_two_networks_at_once_at_most_one_is_taken(bucket, computer, attempt):
-    stores = {}
-    for network in ("mainnet", "testnet"):
-        computer(f"{network}{attempt}")
-        stores[network] = BucketStore(bucket.url())
-    together = threading.Barrier(2)
-    taken = []
-
-    def wait(method, key):
-        if method == "PUT" and "claims" in key:
-            with suppress(threading.BrokenBarrierError):  # the other one is late
-                together.wait(5)
-
-    def claim(network):
-        try:
-            stores[network].claim(network, f"http://{network}")
-            taken.append(network)
-        except tf.StoreError as error:
-            assert "another network" in str(error) or "is of the network" in str(error)  # noqa: PT017
-
-    bucket.faults.append(wait)
-    threads = [threading.Thread(target=claim, args=(network,)) for network in stores]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(taken) <= 1
-    assert ("network.json" in bucket.names()) == bool(taken)
-
-
 def test_a_network_that_came_meanwhile_is_noticed_before_a_span_is_put(bucket, sample):
     store = written(bucket, sample, SPAN[:60])
     bucket.put("ton/network.json", encoded(StoreInfo("mainnet", None, schema.VERSION)))
@@ -595,7 +564,7 @@ def test_an_object_of_a_newer_version_is_refused_and_stays(bucket, sample, onlin
     key = f"ton/transactions/{NAME}"
     rows = sample.arrow("transactions").slice(0, 10)
     footer = Footer(
-        schema=schema.VERSION + 1, tonframes="9", network="-217", service=None, rows=10, digest="",
+        schema=schema.VERSION + 1, tonframes="9", network="-217", service=None, rows=10,
         start=SPAN.start, stop=SPAN.stop, tables=TABLES,
     )  # fmt: skip
     bucket.put(key, b"".join(content(schema.TRANSACTIONS, rows, footer)))
@@ -781,7 +750,6 @@ def test_what_a_bucket_cannot_hold_is_refused(bucket):
         lambda: tf.plan_transactions(account, client="offline", store=url),
         lambda: tf.read_transactions(url),
         lambda: tf.ingest([], store=url),
-        lambda: tf.upgrade_store(url),
         lambda: tf.compact_store(url),
         lambda: Store(url),
     ):

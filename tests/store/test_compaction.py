@@ -22,7 +22,7 @@ from slow import slow
 
 import tonframes as tf
 from tonframes.cli import main
-from tonframes.store import Store, compaction, damage, places, sorting, upgrade
+from tonframes.store import Store, compaction, damage, ranges
 from tonframes.store.files import RANGED
 
 if TYPE_CHECKING:
@@ -99,17 +99,6 @@ def test_a_whole_span_becomes_one_file(store):
     assert tf.verify_store(store.path) == {}
     assert store.verify([HELD]) == ()
     assert tf.compact_store(store.path) == []
-
-
-@pytest.mark.slow
-def test_the_digest_is_that_of_the_rows(store, monkeypatch):
-    monkeypatch.setattr(compaction, "GROUP", 100)
-    tf.compact_store(store.path, grace="0s")
-    for name in RANGED:
-        file = store.held_file(name, WIDE)
-        rows = file.read(file.table.schema.names)
-        assert file.footer().digest == tf.store.digest(rows)
-        assert file.footer().rows == len(rows)
 
 
 def test_only_the_row_groups_of_the_seqnos_are_read(store, monkeypatch):
@@ -209,17 +198,6 @@ def test_the_command(store, capsys):
         "; files of 1,000 seqnos and more have a copy by account\n"
     )
     assert copies(store) == [WIDE]
-
-
-@pytest.mark.slow
-def test_an_upgrade_keeps_the_row_groups(store, monkeypatch):
-    monkeypatch.setattr(compaction, "GROUP", 100)
-    tf.compact_store(store.path, grace="0s")
-    file = store.path / "transactions" / WIDE
-    before = file.read_bytes()
-    assert upgrade._rewrite(store, store.held_file("transactions", WIDE))
-    assert file.read_bytes() == before
-    assert pq.read_metadata(file).num_row_groups > 20
 
 
 # ── readers ──────────────────────────────────────────────────────────────────────────────────────
@@ -370,7 +348,7 @@ def test_a_folder_of_before_that_a_killed_process_left_is_removed(store, monkeyp
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(places.time, "sleep", killed)
+        patch.setattr(ranges.time, "sleep", killed)
         with pytest.raises(KeyboardInterrupt):
             store.settle(0)
     assert any(store.path.glob("merging/*.new"))
@@ -384,7 +362,7 @@ def can_exchange(folder: Path) -> bool:
     for name in ("a", "b"):
         (folder / name).mkdir()
     (folder / "a" / "file").touch()
-    done = places.exchange(folder / "a", folder / "b")
+    done = ranges.exchange(folder / "a", folder / "b")
     assert (folder / ("b" if done else "a") / "file").exists()
     for name in ("a", "b"):
         shutil.rmtree(folder / name)
@@ -394,7 +372,7 @@ def can_exchange(folder: Path) -> bool:
 @pytest.mark.parametrize("lacking", ["exchange", "links"])
 def test_systems_without_exchange_or_links(store, monkeypatch, lacking):
     if lacking == "exchange":
-        monkeypatch.setattr(places, "exchange", lambda *_: False)
+        monkeypatch.setattr(ranges, "exchange", lambda *_: False)
     else:
 
         def refuse(*_args: object, **_options: object) -> None:
@@ -420,17 +398,6 @@ def test_a_store_that_stays_open_puts_them_in_place(store, monkeypatch):
     writer.write_blocks(tables(), runs[3:], proof="chain")
     assert names(store)[0] == WIDE
     assert not (store.path / "merging").exists()
-
-
-def test_files_of_other_programs_stay(store):
-    for name in (".note", "notes.txt"):
-        (store.path / "transactions" / name).write_text("mine")
-    (store.path / "messages" / "folder").mkdir()  # which has no second name
-    tf.compact_store(store.path, grace="0s")
-    for name in (".note", "notes.txt"):
-        assert (store.path / "transactions" / name).read_text() == "mine"
-    assert (store.path / "messages" / "folder").is_dir()
-    assert len(names(store)) == 5
 
 
 # ── damage ───────────────────────────────────────────────────────────────────────────────────────
@@ -493,17 +460,6 @@ def test_a_compacted_file_that_is_damaged_later_is_fetched_again(store, monkeypa
     assert tf.verify_store(store.path) == {}
 
 
-@pytest.mark.slow
-def test_a_copy_of_the_smaller_files_over_the_compacted_ones_is_read_once(store, written):
-    tf.compact_store(store.path, grace="0s")
-    shutil.copytree(written, store.path, dirs_exist_ok=True)
-    blocks = tf.read_blocks(store.path)
-    assert blocks.arrow("transactions").equals(tables()["transactions"])
-    with pytest.warns(tf.TonframesWarning, match="overlaps other files, which have equal rows"):
-        store.prepare()
-    assert is_whole(store)
-
-
 # ── copies by account ────────────────────────────────────────────────────────────────────────────
 
 
@@ -513,8 +469,8 @@ def copies(store: Store) -> list[str]:
 
 @pytest.mark.parametrize("batch", [100, 1_000_000])
 def test_a_copy_by_account_has_the_same_rows(store, monkeypatch, batch):
-    monkeypatch.setattr(sorting, "BATCH", batch)
-    monkeypatch.setattr(sorting, "_SAMPLE", 10)
+    monkeypatch.setattr(compaction, "BATCH", batch)
+    monkeypatch.setattr(compaction, "_SAMPLE", 10)
     tf.compact_store(store.path, by_account=True)
     assert copies(store) == [WIDE]
     files = store.account_files([HELD])
@@ -523,7 +479,6 @@ def test_a_copy_by_account_has_the_same_rows(store, monkeypatch, batch):
     rows = copy.read(copy.table.schema.names)
     of_the_span = store.read("transactions", [WHOLE])
     assert rows.equals(of_the_span.sort_by([("account", "ascending"), ("lt", "ascending")]))
-    assert copy.footer().digest == tf.store.digest(rows)
     assert not (store.path / "compacting").exists()
     before = copy.path.stat()
     tf.compact_store(store.path, grace="0s", by_account=True)

@@ -14,9 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tonframes as tf
-from tonframes.store import Span, Store, gaps_of, held_spans, joined_spans, merging, spans_of
-from tonframes.store.files import HISTORY_FOLDERS, replace_all
-from tonframes.store.period import Period
+from tonframes.store import (
+    Period,
+    Span,
+    Store,
+    gaps_of,
+    held_spans,
+    joined_spans,
+    merging,
+    spans_of,
+)
+from tonframes.store.files import replace_all
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import stamped
 
@@ -204,29 +212,3 @@ def test_damaged_files_are_not_merged(store, monkeypatch):
 
 
 # ── a file is lost ───────────────────────────────────────────────────────────────────────────────
-
-
-def test_a_lost_file_of_histories_is_told(store):
-    for start in (0, 20, 40):
-        store.write_histories(part(range(start, start + 20)), {})
-    file = min((store.path / HISTORY_FOLDERS[-1]).iterdir())
-    [account, *_] = tf.read_transactions(store.path).transactions.account
-    file.unlink()
-    for accounts in (None, account):
-        with pytest.raises(tf.StoreError, match=r"is gone, but .* fetch_transactions") as caught:
-            tf.read_transactions(store.path, accounts)
-        assert caught.value.path == file
-    store.write_histories(part(range(20)), {})
-    assert len(tf.read_transactions(store.path).transactions) == 60
-
-
-def test_other_accounts_than_those_of_a_lost_file_are_read(store):
-    for start in (0, 20, 40):
-        store.write_histories(part(range(start, start + 20)), {})
-    accounts = set(tf.read_transactions(store.path).transactions.account)
-    file = max((store.path / HISTORY_FOLDERS[-1]).iterdir())
-    file.unlink()
-    lost = set(part(range(40, 60))["transactions"]["account"].to_pylist())
-    assert accounts - lost
-    for account in accounts - lost:
-        assert tf.read_transactions(store.path, account).accounts == (account,)

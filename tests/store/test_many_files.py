@@ -19,9 +19,8 @@ from interrupts import interrupt
 import tonframes as tf
 from tonframes import sealed
 from tonframes.seqnos import SPAN
-from tonframes.store import Store, files, threads, views
-from tonframes.store.files import range_name
-from tonframes.store.threads import in_threads
+from tonframes.store import Store, files, views
+from tonframes.store.files import in_threads, range_name
 from tonframes.wire.tables import Tables, with_columns
 
 if TYPE_CHECKING:
@@ -246,7 +245,7 @@ def test_few_results_wait_to_be_used():
     for _ in range(10):
         next(results)
     time.sleep(0.05)
-    assert len(begun) <= 10 + 2 * threads._AHEAD + 2
+    assert len(begun) <= 10 + 2 * files._AHEAD + 2
     results.close()
     assert len(begun) < 50
 

@@ -22,8 +22,8 @@ from pandas.testing import assert_frame_equal
 from peaks import peak_of
 
 import tonframes as tf
-from tonframes.store import HeldRows, Store, digest, files
-from tonframes.store.digest import inside
+from tonframes.store import HeldRows, Store, files
+from tonframes.store.files import inside
 from tonframes.store.identity import StoreInfo, encoded
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import Tables, fit, in_order, stamped, with_columns
@@ -101,13 +101,6 @@ def test_units_and_meanings_are_in_a_file_of_the_store(store):
         assert_frame_equal(pd.DataFrame(said[name]), declared)
 
 
-def test_a_store_without_units_and_meanings_gets_them_again(store):
-    (store.path / "columns.json").unlink()
-    assert len(tf.read_blocks(store.path).transactions)
-    store.prepare()
-    assert json.loads((store.path / "columns.json").read_text("utf-8"))
-
-
 @pytest.mark.parametrize(("name", "most"), [("transactions", 25_000), ("messages", 8_000)])
 def test_a_footer_is_small(store, name, most):
     for file in (store.path / name).iterdir():
@@ -130,8 +123,8 @@ def test_the_footer_tells_what_a_file_is(store, tables):
     footer = store.footer(file)
     assert (footer.start, footer.stop) == (FIRST, FIRST + 10)
     assert (footer.network, footer.proof, footer.schema) == ("-217", "synthetic", schema.VERSION)
-    rows = tables["transactions"].slice(0, footer.rows)
-    assert footer.digest == digest(rows)
+    held = tables["transactions"]["mc_block_seqno"].to_numpy() < FIRST + 10
+    assert footer.rows == held.sum()
 
 
 def test_only_gaps_are_written(store, tables):
@@ -241,7 +234,7 @@ def test_a_moment_before_all_states_is_told():
 
 @pytest.mark.parametrize(("path", "text"), [("", "is empty"), ("\udcff", "is not UTF-8")])
 def test_a_path_that_cannot_be_a_store_is_refused(path, text):
-    for read in (tf.read_blocks, tf.read_accounts, tf.upgrade_store):
+    for read in (tf.read_blocks, tf.read_accounts, tf.verify_store):
         with pytest.raises(ValueError, match=f"the path of the store {text}"):
             read(path)
 
@@ -473,17 +466,10 @@ def test_a_file_of_another_network_is_refused(store):
         tf.read_blocks(store.path).arrow("transactions")
 
 
-def test_a_file_under_another_name_is_refused(store):
-    file = store.files("messages")[range(FIRST, FIRST + 10)]
-    file.rename(file.with_name("00090000080-00090000100.parquet"))
-    with pytest.raises(tf.StoreError, match=r"name it 00090000090-00090000100\.parquet again"):
-        tf.read_blocks(store.path).arrow("messages")
-
-
 def test_a_file_with_other_seqnos_than_its_name_says_is_refused(store):
     one, two = store.files("messages").values()
     two.write_bytes(one.read_bytes())
-    with pytest.raises(tf.StoreError, match=f"not those of its name; .* name it {one.name} again"):
+    with pytest.raises(tf.StoreError, match="not those of its name"):
         tf.read_blocks(store.path).arrow("messages")
 
 
@@ -496,63 +482,14 @@ def test_a_file_with_a_foreign_name_is_refused(store):
 def test_other_parquet_is_refused(store):
     file = next(iter(store.files("transactions").values()))
     pd.DataFrame({"a": [1]}).to_parquet(file)
-    with pytest.raises(tf.StoreError, match="was not written by tonframes"):
+    with pytest.raises(tf.StoreError, match="has no seal of tonframes"):
         tf.read_blocks(store.path).arrow("transactions")
-
-
-# ── digests ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_equal_tables_have_equal_digests_in_any_memory_layout(tables):
-    for name in ("transactions", "messages", "blocks"):
-        rows = tables[name]
-        padded = pa.concat_tables([rows, rows, rows])
-        assert digest(pa.concat_tables([rows.slice(0, 7), rows.slice(7)])) == digest(rows)
-        assert digest(padded.slice(len(rows), len(rows))) == digest(rows)
-        assert digest(padded.combine_chunks().slice(len(rows), len(rows))) == digest(rows)
-        assert digest(rows.slice(1)) != digest(rows)
-        assert digest(rows.take(list(reversed(range(len(rows)))))) != digest(rows)
-
-
-def test_memory_under_a_null_does_not_change_a_digest():
-    # The same three values over different bytes: 1, null, 3 and "a", null, "c".
-    valid = pa.py_buffer(b"\x05")
-    numbers, texts = [], []
-    for hidden in (2, 9):
-        data = pa.array([1, hidden, 3]).buffers()[1]
-        numbers.append(pa.Array.from_buffers(pa.int64(), 3, [valid, data]))
-        offsets = pa.array([0, 1, 1 + hidden, 2 + hidden], pa.int32()).buffers()[1]
-        letters = pa.py_buffer(b"a" + b"b" * hidden + b"c")
-        texts.append(pa.Array.from_buffers(pa.string(), 3, [valid, offsets, letters]))
-    one, two = (pa.table({"n": n, "t": t}) for n, t in zip(numbers, texts, strict=True))
-    assert one.equals(two)
-    assert digest(one) == digest(two)
-
-
-def test_digests_tell_apart_what_is_not_equal():
-    said = [
-        {"a": pa.array(["ab", "c"])},
-        {"a": pa.array(["a", "bc"])},
-        {"a": pa.array(["abc", ""])},
-        {"a": pa.array(["abc", None])},
-        {"b": pa.array(["abc", None])},
-        {"a": pa.array([1, None])},
-        {"a": pa.array([1, 0])},
-        {"a": pa.array([None, 1])},
-        {"a": pa.array([True, False])},
-        {"a": pa.array([True, None])},
-        {"a": pa.array([1, 0]), "b": pa.array([1, 0])},
-        {"a": pa.array([1]), "b": pa.array([1])},
-        {"a": pa.array([], pa.int64())},
-        {"a": pa.array([], pa.string())},
-    ]
-    assert len({digest(pa.table(columns)) for columns in said}) == len(said)
 
 
 def test_footer_numbers_agree_with_the_table(store):
     for name in ("transactions", "messages", "blocks"):
         for run, file in store.files(name).items():
-            assert store.footer(file).digest == digest(store.read(name, [run]))
+            assert store.footer(file).rows == len(store.read(name, [run]))
 
 
 def test_a_lock_that_is_interrupted_is_free(store, monkeypatch):

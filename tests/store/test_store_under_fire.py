@@ -31,7 +31,7 @@ from chain import synthetic_blocks
 import tonframes as tf
 from tonframes import sealed
 from tonframes.seqnos import SPAN
-from tonframes.store import Store, damage, digest, files, locks, verified, within
+from tonframes.store import Store, damage, files, locks, verified, within
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import Tables, in_order, stamped
 
@@ -73,16 +73,16 @@ def is_right(store: Store) -> bool:
     assert store.verify(held) == ()
     if held:  # what a killed process has left is no sign of a loss
         assert tf.read_blocks(store.path).seqnos == held
-    return all(digest(store.read(name, held)) == truth(name, held) for name in RANGED)
+    return all(store.read(name, held).equals(truth(name, held)) for name in RANGED)
 
 
 @cache
-def truth(name: str, held: tuple[range, ...]) -> str:
-    return digest(within(everything()[name], held))
+def truth(name: str, held: tuple[range, ...]) -> pa.Table:
+    return within(everything()[name], held)
 
 
 def leftovers(store: Store) -> list[Path]:
-    return [file for file in store.path.rglob(".*") if file.name != ".lock"]
+    return list(store.path.rglob("_*"))
 
 
 @pytest.fixture
@@ -176,7 +176,7 @@ def processes():
 
 
 def test_killed_before_any_touch_of_the_file_system(tmp_path, processes):
-    moments = range(1, 200) if SOAK else range(1, 200, 17)
+    moments = range(1, 200) if SOAK else range(1, 200, 29)
     for moment in moments:
         path = tmp_path / str(moment)
         child = processes.Process(target=_claim_and_commit, args=(path, dict(everything()), moment))
@@ -231,7 +231,7 @@ def test_killed_at_any_moment(tmp_path, processes, seed):
 
 
 def test_interrupted_before_any_touch_of_the_file_system(tmp_path):
-    for moment in range(1, 200, 1 if SOAK else 9):
+    for moment in range(1, 200, 1 if SOAK else 23):
         store = claimed(tmp_path / str(moment))
         commit(store, LOWER)
         try:
@@ -433,8 +433,6 @@ DAMAGES = {
     "a column less": lambda file: _rewrite(file, lambda rows: rows.drop_columns(["extra"])),
     "another network": lambda file: _sealed_anew(file, network="mainnet"),
     "another range": lambda file: _sealed_anew(file, start=LOWER.start + 1),
-    "tables unknown": lambda file: _sealed_anew(file, tables=["../../etc"]),
-    "no tables": lambda file: _sealed_anew(file, tables=[["blocks"]]),
     "another count": lambda file: _sealed_anew(file, rows=1),
     "the other file": lambda file: file.write_bytes(
         (file.parent / file_of_name(UPPER)).read_bytes()
@@ -492,7 +490,7 @@ def test_no_flipped_bit_is_read_as_a_wrong_number(full, name):
     file, rows = file_of(full, name), full.read(name, [LOWER])
     good = file.read_bytes()
     seen = 0
-    count = 300 if SOAK else 40
+    count = 300 if SOAK else 20
     for place in range(0, len(good), len(good) // count):
         bad = bytearray(good)
         bad[place] ^= 1 << place % 8
@@ -611,11 +609,11 @@ def test_a_damaged_snapshot_is_set_aside(full, kind):
 
 
 def test_files_left_by_a_killed_process_are_removed(full):
-    torn = full.path / "transactions" / ".00090000120-00090000130.parquet.1.0123abcd.tmp"
+    torn = full.path / "transactions" / "_00090000120-00090000130.parquet.1.0123abcd.tmp"
     torn.write_bytes(b"PAR1")
-    other = full.path / ".network.json.1.0123abcd.tmp"
+    other = full.path / "_network.json.1.0123abcd.tmp"
     other.write_bytes(b"{")
-    theirs = full.path / ".notes.tmp"
+    theirs = full.path / "_notes.tmp"
     theirs.touch()
     assert full.held() == (SEQNOS,)
     commit(full)

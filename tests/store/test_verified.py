@@ -189,12 +189,6 @@ def test_a_hash_in_the_note_that_was_changed_does_not_count(store):
     assert verified.noted(store.path) == {}
 
 
-def test_a_folder_with_the_name_of_the_note_does_not_matter(store):
-    (store.path / verified.NOTE).mkdir()
-    assert store.verify(store.held()) == ()
-    assert tf.read_blocks(store.path).seqnos == store.held()
-
-
 def test_snapshots_are_noted_by_the_minute(store, monkeypatch):
     store.verify_snapshots()
     with another_process(monkeypatch) as read:

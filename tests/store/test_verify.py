@@ -11,7 +11,7 @@ import pytest
 
 import tonframes as tf
 from tonframes.cli import main
-from tonframes.store import Store, lost
+from tonframes.store import Store, verify
 
 SEQNOS = range(90_000_000, 90_000_060)
 
@@ -94,7 +94,7 @@ def test_files_that_another_process_moves_are_no_damage(store, tmp_path, monkeyp
             if away.exists():
                 away.rename(file)
 
-    monkeypatch.setattr(lost, "time", SimpleNamespace(sleep=put_back))
+    monkeypatch.setattr(verify, "time", SimpleNamespace(sleep=put_back))
     assert tf.verify_store(store) == {}
     assert not any(away.exists() for away in moved.values())
 
@@ -105,7 +105,7 @@ def test_damage_beside_files_that_another_process_moves_is_told(store, tmp_path,
     other = first(store, "transactions")
     other.rename(tmp_path / "away")
     monkeypatch.setattr(
-        lost,
+        verify,
         "time",
         SimpleNamespace(sleep=lambda _: other.exists() or (tmp_path / "away").rename(other)),
     )

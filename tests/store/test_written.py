@@ -129,16 +129,6 @@ def test_a_flip_in_a_footer_is_refused_and_others_when_verified(folder):
     assert is_right(folder, 3)
 
 
-def test_a_folder_of_an_older_version_is_read(folder):
-    """Its files have no seals."""
-    for file in folder.iterdir():
-        rows = pq.read_table(file)
-        metadata = {**rows.schema.metadata, b"tonframes": b'{"schema": 1, "proof": "links"}'}
-        pq.write_table(rows.replace_schema_metadata(metadata), file)
-    assert is_right(folder, 3)
-    assert "(links)" in repr(tf.read_blocks(folder))
-
-
 def test_pandas_reads_the_files_as_the_same_frames(folder):
     for name in NAMES:
         read = pd.read_parquet(folder / f"{name}.parquet")

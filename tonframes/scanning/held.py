@@ -65,9 +65,7 @@ class HeldTables:
     def check(self, asked: Asked) -> None:
         """Raise an error unless what is asked for is held."""
         self.reader.check()
-        if asked.seqnos is None:
-            self.reader.check_transactions()
-        else:
+        if asked.seqnos is not None:
             self.reader.require(asked.seqnos)
 
     def rows(self, name: str, asked: Asked) -> Files | pa.Table:
@@ -103,8 +101,6 @@ class HistoryTables:
 @reading_again
 def _of_seqnos(reader: Reader, name: str, asked: Asked) -> Files:
     reader.check()
-    if asked.seqnos is None:
-        reader.check_transactions()
     wanted = reader.held() if asked.seqnos is None else asked.seqnos
     if not wanted and asked.seqnos is None and reader.held_snapshots("account_transactions"):
         warn(
@@ -224,7 +220,7 @@ def _check(store: Path, files: Sequence[HeldFile]) -> None:
     if older:
         raise StoreError(
             f"{len(older):,} files of {store} have columns of an older version, such as "
-            f"{older[0].path}: upgrade_store({str(store)!r}) writes them with the present ones",
+            f"{older[0].path}: fetch them again into another store",
             path=older[0].path,
         )
 

@@ -96,8 +96,7 @@ def scan(
     MissingError
         Some of `seqnos` are not held; `.missing` has their ranges.
     StoreError
-        There is no store at `store`, a file of it is damaged, or of an older version
-        (`upgrade_store` writes it anew) or of a newer one.
+        There is no store at `store`, a file of it is damaged, or of another version.
     ImportError
         The engine is not installed.
 

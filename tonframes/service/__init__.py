@@ -111,7 +111,6 @@ def serve(
         raise ValueError(f"port is from 0 to 65535, not {shorten(port)}")
     store = open_store(path)
     store.check()
-    store.check_transactions()
     if dialect == "service":
         _check_blocks(store)
     server = Server(host, port, DIALECTS[dialect](HeldRows(store, dialect)).answer)

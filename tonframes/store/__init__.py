@@ -22,79 +22,42 @@ A transaction may be in `transactions` and in `account_transactions`, in each of
 
 There is no manifest: names and footers are the truth. Files of one folder never overlap, so a
 folder is one data set without doubled rows. A file has a part of one span of 100 seqnos, or a whole
-span of 1,000 or 10,000 that `compact_store` has made. If a copy of another store makes them
-overlap, equal rows are read once and the next writer sets the doubled files aside; different rows
-are refused. A file is written under a name that data sets ignore, flushed to the disk and renamed.
-The transactions file of a range comes last: with it the range is held. It is the first to go when a
-range is set aside. Files that are written together get their names together, so those without their
-transactions tell that these were removed, unless the temporary file of them is there: see `lost`.
-
-Names that begin with a dot belong to other programs: they are ignored, and stay. The lock and the
-temporary files of older versions have such names too.
+span of 1,000 or 10,000 that `compact_store` has made. A file is written under a name that data sets
+ignore, flushed to the disk and renamed. The transactions file of a range comes last: with it the
+range is held. It is the first to go when a range is set aside. Files whose names begin with a dot
+belong to other programs: they are ignored, and stay.
 
 Damage: a file has a seal of all its bytes and one of its footer (`tonframes.sealed`). The footer is
 verified each time a file is opened, and a page when it is read. No file with a valid footer is
 deleted unless others have its rows: it is set aside.
 
 Versions: each file says in its footer which version of the schema its columns have, and
-`network.json` says the newest of them. A newer tonframes reads and extends an older store, whose
-files stay as they are; reading brings rows up to the present columns. A store that a newer
-tonframes has written to is refused. An engine that opens a folder as one data set sees the columns
-as they are in the files, which differ until `upgrade_store` has rewritten the older ones.
+`network.json` says the newest of them. In rows of an older version a later column has the value of
+its rule, or null. A store that a newer tonframes has written to is refused.
 
-The modules, from what users call down to bytes::
-
-    history_views Transactions that read a store when they are asked for
-    views         Blocks and Accounts that read a store when they are asked for
-    upgrade       files of older versions are rewritten
-    verify        all bytes of a store are verified
-    compaction    the files of whole spans of masterchain seqnos become one
-    ingest        JSON that somebody saved becomes rows that are not proven
-    unproven      views of ingested rows together with rows that are held
-    written       folders that `Blocks.write` has written, read again
-    ingested      the folder of ingested rows
-    bucket_store  whole spans and snapshots are put into a bucket
-    bucket_reader a store in a bucket, and what is not in it yet, are read as one
-    local_part    what the bucket does not hold yet
-    store         accounts and histories are committed, damaged files leave
-    ranges        ranges of masterchain seqnos are committed, merged, and put in order
-    places        merged files take the places of the smaller ones
-    writer        writing: the lock, network.json, single files, what is left over
-    histories     transactions of accounts: which spans are held, and their rows
-    reader        the rows of seqnos and snapshots that are held
-    damage        files that are no longer what was written: found, and set aside
-    merging       small files of histories and of the address book are merged
-    sorting       rows of a file sorted by account
-    overlaps      rows that two files have are read once, or refused
-    listing       which files there are, and which seqnos are held
-    lost          files of transactions that are gone are noticed
-    folders       folders that are away are noticed
-    identity      which network a store is of
-    meanings      what the columns mean, in a file of the store
-    files         one file: what it must hold, and what its footer says
-    locks         one writer at a time
-    threads       a few files are read at a time
-    digest        a hash of the rows of a table; the rows of some seqnos
-    spans         consecutive transactions of an account
-    verified      what was verified before, in any process
-    period        from one moment, or logical time, until another
+`views` and `history_views` are what users open, `store` and `bucket_store` what fetches write to,
+and `files` is one file.
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract
 from tonframes.store.bucket_reader import open_store
 from tonframes.store.bucket_store import AnyStore, BucketStore, store_at
 from tonframes.store.compaction import compact_store
-from tonframes.store.digest import digest, within
+from tonframes.store.files import within
 from tonframes.store.histories import held_spans, read_history, transactions_in, without
 from tonframes.store.history_views import held_transactions, read_transactions
 from tonframes.store.identity import MADE_UP, NETWORKS
 from tonframes.store.ingest import ingest
-from tonframes.store.period import COLUMNS, ENDS, Bound, Period, Unit
 from tonframes.store.reader import Reader
 from tonframes.store.spans import (
+    COLUMNS,
+    ENDS,
+    Bound,
     Link,
+    Period,
     Span,
     Spans,
+    Unit,
     contradict,
     differ,
     gaps_of,
@@ -104,7 +67,6 @@ from tonframes.store.spans import (
     with_row,
 )
 from tonframes.store.store import Store
-from tonframes.store.upgrade import upgrade_store
 from tonframes.store.verify import verify_store
 from tonframes.store.views import HeldRows, blocks_of, open_blocks, read_accounts, read_blocks
 
@@ -130,7 +92,6 @@ __all__ = [
     "compact_store",
     "contradict",
     "differ",
-    "digest",
     "gaps_of",
     "held_spans",
     "held_transactions",
@@ -147,7 +108,6 @@ __all__ = [
     "store_at",
     "subtract",
     "transactions_in",
-    "upgrade_store",
     "verify_store",
     "with_row",
     "within",

@@ -5,7 +5,6 @@
     s3://bucket/path/
       network.json                                    of which network the store is
       columns.json                                    what the columns mean, as in a local store
-      claims/mainnet.json                             who may write `network.json`; see `_claim`
       transactions/00049000000-00049000100.parquet    spans: 100 seqnos from a multiple of 100 on
       messages/…  blocks/…                            the same spans
       accounts/20261121T094500.123456Z-6b1f0a2c.parquet   snapshots, as in a local store
@@ -26,23 +25,29 @@ that their content determines, and are put as they are.
 
 from __future__ import annotations
 
+import re
 import time
+from hashlib import blake2b
 from typing import TYPE_CHECKING, cast
+
+import platformdirs
 
 from tonframes.bucket import BucketPath, is_url
 from tonframes.errors import StoreError
-from tonframes.seqnos import joined, subtract
-from tonframes.store.files import RANGED, is_table_file, refuse_newer
-from tonframes.store.identity import NETWORK, StoreInfo, decoded
+from tonframes.seqnos import SPAN, aligned, joined, subtract
+from tonframes.store.files import RANGED, is_table_file
+from tonframes.store.identity import StoreInfo, read_info
 from tonframes.store.listing import MERGING, run_of
-from tonframes.store.local_part import LocalPart, local_part
 from tonframes.store.reader import Reader
+from tonframes.store.store import Store
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from os import PathLike
     from pathlib import Path
+
+    from tonframes.store.files import HeldFile
 
 #: Seconds for which a listing of the bucket is used again: a thousand objects are a request.
 RECENT = 30.0
@@ -51,6 +56,48 @@ RECENT = 30.0
 def open_store(path: str | PathLike[str] | BucketPath) -> Reader:
     """Return the store that a path or a URL names, to be read."""
     return BucketReader(path) if isinstance(path, BucketPath) or is_url(path) else Reader(path)
+
+
+def local_part(url: BucketPath) -> Path:
+    """Return the folder of what is not in a bucket yet."""
+    mark = blake2b(str(url).encode(), digest_size=4).hexdigest()
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", url.key)[:60]
+    return platformdirs.user_cache_path("tonframes") / "buckets" / f"{url.scheme}-{name}-{mark}"
+
+
+class LocalPart(Store):
+    """The local part of a store in a bucket."""
+
+    def names(self, folder: str) -> list[str]:
+        """List the names in a folder."""
+        return self._names(folder)
+
+    def whole_spans(self) -> list[range]:
+        """List the spans that are held wholly, in order."""
+        return [run for held in self.held() for run in aligned(held) if len(run) == SPAN]
+
+    def leave(self, runs: Sequence[range]) -> None:
+        """Remove the files of ranges that the bucket holds, those of transactions first."""
+        with self.exclusive():
+            for name in reversed(RANGED):
+                for run, file in self._ranges(name).items():
+                    if not subtract([run], runs):
+                        file.unlink(missing_ok=True)
+
+    def merge_address_book(self) -> None:
+        """Write the files of the address book, one of each commit, as one."""
+        with self.exclusive():
+            files = self.held_snapshots("address_book")
+            if len(files) > 1:
+                self._append("address_book", self.snapshot("address_book"))
+                for file in files:
+                    file.path.unlink(missing_ok=True)
+
+    def leave_snapshots(self, files: Iterable[HeldFile]) -> None:
+        """Remove snapshots that the bucket holds."""
+        with self.exclusive():
+            for file in files:
+                file.path.unlink(missing_ok=True)
 
 
 class BucketReader(Reader):
@@ -80,56 +127,20 @@ class BucketReader(Reader):
     # ── what is held ─────────────────────────────────────────────────────────────────────────────
 
     def info(self) -> StoreInfo | None:
-        """Read of which network the store is; None before it is claimed.
-
-        Raises
-        ------
-        StoreError
-            The bucket and the local part are of different networks, or a newer tonframes has
-            written to one of them.
-        """
+        """Read of which network the store is, in both places; None before it is claimed."""
         local = self.local.info()
-        self._info = self._info or self._read_info()
+        self._info = self._info or read_info(self.path)
         if local is None or self._info is None:
             return self._info or local
         if local.network != self._info.network:
             raise self._other_network(local.network, f"its local part {self.local.path}")
         return StoreInfo(self._info.network, local.service, self._info.schema)
 
-    def _read_info(self) -> StoreInfo | None:
-        """Read `network.json` of the bucket."""
-        file = self.bucket / NETWORK
-        try:
-            info = decoded(file.read_bytes())
-        except FileNotFoundError:
-            return None
-        if info is None:
-            raise StoreError(
-                f"{file} does not say which network the store is of: delete it, and the next fetch "
-                "into the store puts it anew",
-                path=cast("Path", file),
-            )
-        refuse_newer(self.path, info.schema)
-        return info
-
     def check(self) -> None:
         """Raise `StoreError` unless there is a store."""
         if self.network is None:
             self.bucket.check_bucket()
         super().check()
-
-    def check_folders(self) -> None:
-        """Raise no error: a bucket has no folders that could be away."""
-
-    def files_left(self) -> list[Path]:
-        """List files of the local part that have lost their file of transactions.
-
-        In the bucket, objects without their transactions are what a process that was killed has
-        put: they are not held, and are replaced when the span is put again.
-        """
-        held = self.held()
-        left = [(file, self._held_file(file, None).run) for file in self.local.files_left()]
-        return [file for file, run in left if run is None or subtract([run], held)]
 
     def changed(self, name: str) -> int:
         """Return a number that changes when files of a folder are added or removed."""
@@ -161,12 +172,7 @@ class BucketReader(Reader):
     def _objects(self, name: str, here: Iterable[str] | None = None) -> dict[str, Path]:
         """List the objects of a folder by name. A listing is used again for some time.
 
-        But it is not if files have left the local part: these are in the bucket since.
-
-        Parameters
-        ----------
-        here
-            The names of the files in the local part, if these are listed as well.
+        But it is not if files have left the local part, which had `here`: they are in the bucket.
         """
         if name not in schema.TABLES:
             return {}

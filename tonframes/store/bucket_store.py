@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
-from urllib.parse import quote
 
 from tonframes.bucket import BucketPath, is_url
-from tonframes.errors import MissingError, StoreError, warn
+from tonframes.errors import MissingError, warn
 from tonframes.seqnos import joined, meeting, spell, subtract
 from tonframes.store.bucket_reader import BucketReader
-from tonframes.store.digest import digest
 from tonframes.store.files import (
     ASIDE,
     OF_ACCOUNTS,
@@ -23,12 +20,11 @@ from tonframes.store.files import (
     Footer,
     HeldFile,
     content,
+    in_threads,
     range_name,
 )
-from tonframes.store.identity import NETWORK, StoreInfo, encoded
+from tonframes.store.identity import COLUMNS, NETWORK, StoreInfo, encoded, meanings, read_info
 from tonframes.store.listing import run_of
-from tonframes.store.meanings import COLUMNS
-from tonframes.store.meanings import encoded as meanings
 from tonframes.store.store import Store
 from tonframes.wire import schema
 
@@ -39,8 +35,6 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-#: The folder of a bucket with one object for each network that claims it.
-CLAIMS = "claims"
 #: Requests for footers at the same time: each waits for the service nearly all of its time.
 THREADS = 16
 
@@ -55,11 +49,6 @@ class BucketStore(BucketReader):
         """Check that both places can be written to, before anything is asked of a service.
 
         What the local part holds and the bucket could take is put.
-
-        Raises
-        ------
-        StoreError
-            One of them cannot be written to, or a newer tonframes has written to it.
         """
         self.bucket.check_bucket()
         info = self.info()
@@ -67,48 +56,25 @@ class BucketStore(BucketReader):
         if info is None:
             return
         if self._info is None:
-            self._claim(info.network)
-        else:
-            self._put_claim(info.network)
+            self._write_info(info.network)
+        else:  # shows whether the bucket can be written to
+            (self.bucket / NETWORK).put(encoded(self._info))
         self.put_whole()
-        self._leave()
+        held = self._spans_put()  # another process may have put it
+        if any(meeting(run, held) for run in self.local.held()):
+            self.local.leave(held)
 
     def claim(self, network: str, service: str) -> None:
-        """Make the bucket a store of this network, or refuse if it is one of another.
-
-        Raises
-        ------
-        StoreError
-            It is of another network, or cannot be written to.
-        """
+        """Make the bucket a store of this network, or refuse if it is one of another."""
         self._check_network(network, service)
         self.local.claim(network, service)
         if self._info is None:
-            self._claim(network)
+            self._write_info(network)
 
-    def _claim(self, network: str) -> None:
-        """Put `network.json`, unless another network claims the bucket at the same time.
-
-        Each puts its own claim and looks at those of others afterwards. So of two that do this at
-        the same time, at least one sees both, and refuses.
-        """
-        mine = self._put_claim(network)
-        claims = [claim for claim in (self.bucket / CLAIMS).iterdir() if claim.name != mine.name]
-        if claims:
-            mine.delete()
-            raise StoreError(
-                f"the store {self.bucket} is claimed for another network than {network} by "
-                f"{claims[0]}: give another store=, or delete that object if it is wrong",
-                path=self.path,
-            )
+    def _write_info(self, network: str) -> None:
         self._info = StoreInfo(network, None, schema.VERSION)
         (self.bucket / COLUMNS).put(meanings())
         (self.bucket / NETWORK).put(encoded(self._info))
-
-    def _put_claim(self, network: str) -> BucketPath:
-        file = self.bucket / CLAIMS / f"{quote(network, safe='')}.json"
-        file.put(json.dumps({"network": network}).encode())
-        return file
 
     def _check_local(self) -> None:
         """Raise `StoreError` if the bucket is of another network than the local part by now."""
@@ -116,7 +82,7 @@ class BucketStore(BucketReader):
 
     def _check_network(self, network: str, other: str) -> None:
         """Raise `StoreError` if the bucket is of another network by now."""
-        self._info = self._read_info()
+        self._info = read_info(self.path)
         if self._info is not None and self._info.network != network:
             raise self._other_network(network, other)
 
@@ -128,13 +94,7 @@ class BucketStore(BucketReader):
     def write_blocks(
         self, tables: Mapping[str, pa.Table], seqnos: Iterable[range], *, proof: str
     ) -> None:
-        """Commit the rows of whole masterchain blocks, and put the spans that are whole now.
-
-        Parameters
-        ----------
-        tables, seqnos, proof
-            As in `Store.write_blocks`.
-        """
+        """Commit the rows of whole masterchain blocks, and put the spans that are whole now."""
         # Whether the bucket holds some by now is not asked: it may not answer. It counts then.
         self.local.write_blocks(tables, seqnos, proof=proof)
         self.put_whole()
@@ -152,12 +112,8 @@ class BucketStore(BucketReader):
     def put_whole(self) -> None:
         """Put the spans that the local part holds wholly, which leave it then.
 
-        The address book goes first, as its entries belong to the rows.
-
-        Raises
-        ------
-        StoreError
-            The bucket does not take them. They stay in the local part.
+        The address book goes first, as its entries belong to the rows. What the bucket does not
+        take stays in the local part.
         """
         spans = self.local.whole_spans()
         if not spans:
@@ -170,12 +126,6 @@ class BucketStore(BucketReader):
         put = [span for span in spans if self._is_put(span) or self._put_span(span)]
         self._listings.clear()
         self.local.leave(put)
-
-    def _leave(self) -> None:
-        """Remove from the local part what the bucket holds: another process may have put it."""
-        held = self._spans_put()
-        if any(meeting(run, held) for run in self.local.held()):
-            self.local.leave(held)
 
     def _is_put(self, span: range) -> bool:
         return (self.bucket / RANGED[-1] / range_name(span)).exists()
@@ -232,58 +182,36 @@ class BucketStore(BucketReader):
     # ── damage ───────────────────────────────────────────────────────────────────────────────────
 
     def verify(self, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Look for damage where these seqnos are held, and set damaged files aside.
+        """Look for damage where these seqnos are held; list the ranges that are not held any more.
 
         Of the bucket only the footers of these spans are read: an object that was cut, or that is
         something else, has none. All bytes are verified by `verify_store`.
-
-        Returns
-        -------
-        The ranges that are not held any more.
         """
         wanted = joined(seqnos)
-        return joined([*self.local.verify(wanted), *self._verify_spans(wanted)])
+        lost = self._set_faults_aside(self._held_in_bucket(wanted), RANGED)
+        return joined([*self.local.verify(wanted), *(file.run for file in lost if file.run)])
 
     def verify_snapshots(self, names: Iterable[str] = SNAPSHOT_FOLDERS) -> tuple[Path, ...]:
         """Look for damage in the snapshots, and set damaged files aside; as in `verify`.
 
         Of the bucket, the snapshots of accounts are looked at, of which there are few.
         """
-        names = list(names)
-        of_accounts = [name for name in names if name in OF_ACCOUNTS]
-        return (*self.local.verify_snapshots(names), *self._verify_objects(of_accounts))
+        lost = list(self.local.verify_snapshots(names := list(names)))
+        for name in set(names).intersection(OF_ACCOUNTS):
+            files = [self._held_file(path, self.network) for path in self._objects(name).values()]
+            lost += [file.path for file in self._set_faults_aside(files, [name])]
+        return tuple(lost)
 
-    def _verify_spans(self, wanted: Sequence[range]) -> list[range]:
-        """Look at the footers of spans; what has none, or a wrong one, is not held any more."""
-        files = self._held_in_bucket(wanted)
-        there = [self._objects(name) for name in RANGED]
+    def _set_faults_aside(
+        self, files: Sequence[HeldFile], folders: Sequence[str]
+    ) -> list[HeldFile]:
+        """Move away what has no footer or a wrong one, with what was put together with it."""
+        there = [self._objects(name) for name in folders]
         listed = [{path.name: path.stat() for path in paths.values()} for paths in there]
-        stamps = [tuple(stats.get(file.path.name) for stats in listed) for file in files]
-        lost = []
-        for file, fault in self._faults(files, stamps):
-            self._move_aside(reversed(RANGED), file, f"{fault.path} {fault.reason}")
-            lost.append(file.run or range(0))
-        return lost
 
-    def _verify_objects(self, names: Iterable[str]) -> list[Path]:
-        """Look at the footers of snapshots."""
-        files = [
-            self._held_file(path, self.network)
-            for name in names
-            for path in self._objects(name).values()
-        ]
-        faults = self._faults(files, [(file.path.stat(),) for file in files])
-        for file, fault in faults:
-            self._move_aside([file.path.parent.name], file, f"{fault.path} {fault.reason}")
-        return [file.path for file, _ in faults]
-
-    def _faults(
-        self, files: Sequence[HeldFile], stamps: Sequence[tuple[object, ...]]
-    ) -> list[tuple[HeldFile, Damaged]]:
-        """List the files of which a footer is wrong, or of one that was put together with them."""
-
-        def fault(file: HeldFile, stamp: tuple[object, ...]) -> Damaged | None:
-            if (file, stamp) in _good:
+        def fault(file: HeldFile) -> Damaged | None:
+            stamp = (file, *(stats.get(file.path.name) for stats in listed))
+            if stamp in _good:
                 return None
             try:
                 for name in file.footer().tables:
@@ -291,15 +219,15 @@ class BucketStore(BucketReader):
                         file.beside(name).footer()
             except Damaged as damaged:
                 return damaged
-            _good.add((file, stamp))
+            _good.add(stamp)
             return None
 
-        pool = ThreadPoolExecutor(THREADS)
-        try:
-            found = list(pool.map(fault, files, stamps))
-        finally:
-            pool.shutdown(cancel_futures=True)
-        return [(file, damaged) for file, damaged in zip(files, found, strict=True) if damaged]
+        found = list(zip(files, in_threads(fault, files, THREADS), strict=True))
+        for file, damaged in found:
+            if damaged:
+                reason = f"{damaged.path} {damaged.reason}"
+                self._move_aside(list(reversed(folders)), file, reason)
+        return [file for file, damaged in found if damaged]
 
     def set_aside(self, seqnos: Iterable[range], reason: str) -> None:
         """Set aside the files that hold some masterchain blocks, and warn."""
@@ -342,11 +270,7 @@ def _joined_proofs(footers: Sequence[Footer]) -> str:
     return "; ".join(sorted(weakest))
 
 
-def _content(
-    name: str,
-    rows: pa.Table,
-    **about: Any,
-) -> bytes:
+def _content(name: str, rows: pa.Table, **about: Any) -> bytes:
     """Return the content of an object of a span: the rows determine it.
 
     Chunks of a table would end pages where the commits ended.
@@ -357,7 +281,6 @@ def _content(
         tonframes=version("tonframes"),
         service=None,
         rows=len(rows),
-        digest=digest(rows),
         **about,
     )
     return b"".join(content(table, rows.combine_chunks(), footer))

@@ -6,8 +6,10 @@ import shutil
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tonframes.errors import shorten
 from tonframes.seqnos import SPAN, WIDTHS, span_of
@@ -23,7 +25,6 @@ from tonframes.store.files import (
 from tonframes.store.listing import MERGING
 from tonframes.store.locks import locked
 from tonframes.store.ranges import proof_of
-from tonframes.store.sorting import sorted_by_account
 from tonframes.store.store import Store
 
 if TYPE_CHECKING:
@@ -37,6 +38,10 @@ if TYPE_CHECKING:
 #: Rows of a row group: a reader of a few seqnos reads one or two of them, and each has its part of
 #: the footer.
 GROUP = 25_000
+#: Rows that are sorted at once.
+BATCH = 100_000
+#: Bounds between batches are found by looking at so many rows of each.
+_SAMPLE = 100
 #: The folder of files that are not finished, and the lock of the process that writes them.
 _FOLDER, _LOCK = "compacting", ".compacting.lock"
 
@@ -172,7 +177,6 @@ def _compact(store: Store, span: range, folder: Path) -> bool:
             table = parts[0].table
             footer = store.new_footer(
                 rows=sum(part.footer().rows for part in parts),
-                digest="0" * 64,
                 start=span.start,
                 stop=span.stop,
                 proof=proof_of(footers),
@@ -196,7 +200,7 @@ def _sort(store: Store, folder: Path) -> None:
         try:
             said = file.footer()
             footer = store.new_footer(
-                rows=said.rows, digest="0" * 64, start=run.start, stop=run.stop, proof=said.proof
+                rows=said.rows, start=run.start, stop=run.stop, proof=said.proof
             )
             new = folder / copy.path.name
             write_groups(new, copy.table, _groups(sorted_by_account(file, folder)), footer)
@@ -228,3 +232,34 @@ def _groups(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
             kept = [rows.slice(GROUP)]
     if rest := [part for part in kept if len(part)]:
         yield pa.concat_tables(rest).combine_chunks()
+
+
+def sorted_by_account(file: HeldFile, folder: Path) -> Iterator[pa.Table]:
+    """Read the rows of a file of transactions by (account, lt).
+
+    They are divided into consecutive ranges of that order, which are written to the disk, and each
+    of them is sorted in memory. `folder` is for these files, which are removed as they are read.
+    """
+    step = BATCH // _SAMPLE
+    keys = [_keys(rows)[step // 2 :: step] for rows in file.groups(["account", "lt"])]
+    bounds = np.sort(np.concatenate([np.array([], "U"), *keys]))[_SAMPLE::_SAMPLE]
+    parts = [folder / f"{number}.arrow" for number in range(len(bounds) + 1)]
+    schema = file.table.schema
+    sinks = [pa.ipc.new_file(str(part), schema) for part in parts]
+    for rows in file.groups(schema.names):
+        numbers = np.searchsorted(bounds, _keys(rows), side="right")
+        for number in np.unique(numbers):
+            sinks[number].write_table(rows.filter(pa.array(numbers == number)))
+    for sink in sinks:
+        sink.close()
+    for part in parts:
+        with pa.OSFile(str(part)) as source:
+            rows = pa.ipc.open_file(source).read_all()
+        part.unlink()
+        yield rows.sort_by([("account", "ascending"), ("lt", "ascending")])
+
+
+def _keys(rows: pa.Table) -> np.ndarray:
+    """Return texts that have the order of (account, lt): no address begins with another one."""
+    lt = pc.utf8_lpad(rows["lt"].cast(pa.string()), 20, "0")
+    return np.array(pc.binary_join_element_wise(rows["account"], lt, ":").to_pylist(), "U")

@@ -9,9 +9,16 @@ from typing import TYPE_CHECKING
 
 from tonframes.atomic import sync
 from tonframes.store import verified
-from tonframes.store.files import ASIDE, HISTORY_FOLDERS, RANGED, Damaged, Footer, HeldFile
+from tonframes.store.files import (
+    ASIDE,
+    HISTORY_FOLDERS,
+    RANGED,
+    Damaged,
+    Footer,
+    HeldFile,
+    in_threads,
+)
 from tonframes.store.listing import MERGING
-from tonframes.store.threads import in_threads
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,13 +40,7 @@ Good = dict["Path", tuple[tuple[int, ...], str | None, Footer]]
 
 
 def check(file: HeldFile, good: Good = verified.good) -> Footer:
-    """Read every byte of a file, unless it is known to be good and still the same.
-
-    Raises
-    ------
-    Damaged
-        They are not those that were written.
-    """
+    """Read every byte of a file, unless it is known to be good and still the same."""
     name, stamp = file.path.absolute(), verified.stamp(file.path)
     if name in good and good[name][:2] == (stamp, file.network):
         return good[name][2]
@@ -66,10 +67,7 @@ def find_damaged(
 ) -> list[tuple[HeldFile, Damaged]]:
     """List the files that have a fault, looking at a few at a time.
 
-    Parameters
-    ----------
-    good
-        Files that need not be read again, to which others are added. None reads all of them.
+    What is in `good` is not read again, and others are added. None reads all of them.
     """
     known: Good = {} if good is None else good
     faults = in_threads(lambda file: find_fault(file, known), files, THREADS)
@@ -84,25 +82,27 @@ def find_new_damage(files: Sequence[HeldFile]) -> list[tuple[HeldFile, Damaged]]
     folders = defaultdict(list)
     for file in files:
         folders[file.path.parent].append(file)
-    return [found for folder, those in folders.items() for found in _new_damage(folder, those)]
-
-
-def _new_damage(folder: Path, files: Sequence[HeldFile]) -> list[tuple[HeldFile, Damaged]]:
-    """List the files of one folder that have a fault."""
-    if folder.parent.name == MERGING:  # soon they are elsewhere
-        return find_damaged(files, verified.good)
-    store, asked = folder.parent, {file.path.name for file in files}
-    together = [folder, *(store / name for name in _TOGETHER.get(folder.name, ()))]
-    units = verified.units(together, asked, files[0].network)
-    before = verified.noted(store)
-    known = {
-        name for key, unit in units.items() if before.get(key) == unit.hash for name in unit.names
-    }
-    found = find_damaged([file for file in files if file.path.name not in known], verified.good)
-    good = asked - {file.path.name for file, _ in found}
-    more = {key: unit.hash for key, unit in units.items() if unit.names <= good}
-    if more.items() - before.items():
-        verified.note(store, before | more)
+    found = []
+    for folder, those in folders.items():
+        if folder.parent.name == MERGING:  # soon they are elsewhere
+            found += find_damaged(those, verified.good)
+            continue
+        store, asked = folder.parent, {file.path.name for file in those}
+        together = [folder, *(store / name for name in _TOGETHER.get(folder.name, ()))]
+        units = verified.units(together, asked, those[0].network)
+        before = verified.noted(store)
+        known = {
+            name
+            for unit, (names, stamps) in units.items()
+            if before.get(unit) == stamps
+            for name in names
+        }
+        damaged = find_damaged([f for f in those if f.path.name not in known], verified.good)
+        good = asked - {file.path.name for file, _ in damaged}
+        more = {unit: stamps for unit, (names, stamps) in units.items() if names <= good}
+        if more.items() - before.items():
+            verified.note(store, before | more)
+        found += damaged
     return found
 
 

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import os
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from tonframes import sealed
 from tonframes.atomic import replacing_all, sync, temporary
 from tonframes.bucket import BucketPath, said
 from tonframes.errors import StoreError, shorten
-from tonframes.sealed import Opened, SealError
-from tonframes.seqnos import meeting
+from tonframes.sealed import SealError
+from tonframes.seqnos import joined, meeting
 from tonframes.store import verified
-from tonframes.store.digest import digest_of_file
-from tonframes.wire import schema, versions
+from tonframes.wire import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from datetime import datetime
     from pathlib import Path
 
     import pyarrow.parquet as pq
 
     from tonframes.wire.record import Table
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 #: Tables by ranges of seqnos, in the order in which they are written. A range is held once the
 #: last one has its file.
@@ -40,6 +45,8 @@ SNAPSHOT_FOLDERS = ("metadata", "address_book", "accounts")
 OF_ACCOUNTS = ("metadata", "accounts")
 #: The columns of so few rows are read one after the other: passing them to threads takes longer.
 _FEW_ROWS = 10_000
+#: How many results of each reading thread may wait until they are used.
+_AHEAD = 4
 #: The folder of damaged files.
 ASIDE = "damaged"
 #: The folder of copies of compacted transactions, sorted by account.
@@ -84,8 +91,7 @@ class Footer:
     """What a file says of itself, as JSON in the Parquet metadata key `tonframes`.
 
     `schema` is the version of the columns in the file, `tonframes` the version of the package that
-    wrote it. `rows` and `digest` are of the rows as they are in the file, in these columns: both
-    can be checked without any other version of the schema.
+    wrote it. `tables` are those that were written for these seqnos, in the transactions file only.
     """
 
     schema: int
@@ -93,14 +99,10 @@ class Footer:
     network: str
     service: str | None
     rows: int
-    digest: str
     start: int | None = None
     stop: int | None = None
     proof: str | None = None
-    #: The tables that were written for these seqnos; in the transactions file only.
     tables: Sequence[str] = ()
-    #: The folders of snapshots that had files when this one was written.
-    snapshots: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,46 +122,42 @@ class HeldFile:
     def read(self, columns: Sequence[str]) -> pa.Table:
         """Read columns of the present schema; the footer and the pages are verified."""
         with doubting(self.path), reading(self.path), sealed.opened(self.path) as opened:
-            footer = self._checked(opened)
-            needed = versions.needed(self.table, footer.schema, columns)
+            footer = self._checked(opened.about)
+            needed = columns_of(self.table, footer.schema, columns)
             rows = opened.parquet().read(needed, use_threads=footer.rows > _FEW_ROWS)
         self._check_columns(rows.schema, needed)
         self._check_count(len(rows), footer)
-        return versions.upgrade(self.table, rows, footer.schema, columns)
+        return with_later(self.table, rows, columns)
 
     def groups(
         self, columns: Sequence[str], seqnos: Sequence[range] | None = None
     ) -> Iterator[pa.Table]:
         """Read columns as `read` does, one row group after the other.
 
-        Parameters
-        ----------
-        seqnos
-            Joined ranges: row groups without any of these masterchain seqnos are not read. None
-            reads all of them.
+        Row groups without any of the seqnos, which are joined ranges, are not read.
         """
         with doubting(self.path), reading(self.path), sealed.opened(self.path) as opened:
-            footer = self._checked(opened)
+            footer = self._checked(opened.about)
             parquet = opened.parquet()
             self._check_count(parquet.metadata.num_rows, footer)
-            needed = versions.needed(self.table, footer.schema, columns)
+            needed = columns_of(self.table, footer.schema, columns)
             for group in _groups_of(parquet, seqnos):
                 rows = parquet.read_row_group(group, needed)
                 self._check_columns(rows.schema, needed)
                 # The checksum of a page does not cover its header, with the number of values.
                 if len(rows) != parquet.metadata.row_group(group).num_rows:
                     raise Damaged(self.path, f"does not have the rows of its row group {group}")
-                yield versions.upgrade(self.table, rows, footer.schema, columns)
+                yield with_later(self.table, rows, columns)
 
     def footer(self) -> Footer:
         """Read what the file says of itself."""
         with reading(self.path), sealed.opened(self.path) as opened:
-            return self._checked(opened)
+            return self._checked(opened.about)
 
     def times(self) -> tuple[Footer, tuple[datetime, ...]]:
         """Read the footer, and the first and the last `block_time` in the file's statistics."""
         with reading(self.path), sealed.opened(self.path) as opened:
-            footer = self._checked(opened)
+            footer = self._checked(opened.about)
             parquet = opened.parquet()
             place = parquet.schema_arrow.get_field_index("block_time")
             metadata = parquet.metadata
@@ -182,56 +180,53 @@ class HeldFile:
     def check(self) -> Footer:
         """Read every byte, and raise `Damaged` unless they are those that were written."""
         with reading(self.path), sealed.opened(self.path, whole=True) as opened:
-            footer = self._checked(opened)
+            footer = self._checked(opened.about)
             parquet = opened.parquet()
-            columns = versions.columns_of(self.table, footer.schema)
-            self._check_columns(parquet.schema_arrow, [column.name for column in columns])
+            columns = columns_of(self.table, footer.schema, self.table.schema.names)
+            self._check_columns(parquet.schema_arrow, columns)
             rows = parquet.metadata.num_rows
         self._check_count(rows, footer)
         return footer
 
-    def _checked(self, opened: Opened) -> Footer:
-        said = opened.about
-        if said is None:
-            raise Damaged(self.path, "was not written by tonframes")
+    def _checked(self, said: Mapping[str, Any]) -> Footer:
         # Before all else: a later version may say the rest in another way.
-        version = said.get("schema")
-        if type(version) is not int or version < 1:
-            raise Damaged(self.path, "does not say the version of its columns")
-        refuse_newer(self.path, version)
-        if not opened.sealed:
-            raise Damaged(self.path, "has no checksum")
+        refuse_newer(self.path, said.get("schema", 0))
         try:
             footer = Footer(**{f.name: said[f.name] for f in fields(Footer) if f.name in said})
-            unknown = set(footer.tables).difference(FOLDERS)
         except TypeError:
             raise Damaged(self.path, "does not say what it holds") from None
-        if unknown:
-            raise Damaged(self.path, f"was written with tables unknown here ({unknown})")
         if footer.network != self.network:
             of = f"is of the network {shorten(footer.network)} in a store of {self.network}"
             raise Damaged(self.path, of)
         if self.run is not None and (footer.start, footer.stop) != (self.run.start, self.run.stop):
-            raise self._misnamed(footer)
+            of = f"holds the masterchain seqnos {footer.start}:{footer.stop}, not those of its name"
+            raise Damaged(self.path, of)
         return footer
 
     def _check_count(self, rows: int, footer: Footer) -> None:
         if rows != footer.rows:
             raise Damaged(self.path, f"has {rows} rows of {footer.rows}")
 
-    def _misnamed(self, footer: Footer) -> Damaged:
-        if footer.start is None or footer.stop is None:
-            return Damaged(self.path, "does not say which masterchain seqnos it holds")
-        name = range_name(range(footer.start, footer.stop))
-        return Damaged(
-            self.path,
-            f"holds the masterchain seqnos {footer.start}:{footer.stop}, not those of its name",
-            f"if it was renamed, name it {name} again",
-        )
-
     def _check_columns(self, found: pa.Schema, names: Sequence[str]) -> None:
         if not found.equals(self.table.select(names)):
             raise Damaged(self.path, f"does not have the columns of {self.table.name}")
+
+
+def columns_of(table: Table, version: int, names: Sequence[str]) -> list[str]:
+    """List those of some columns that a table has in a version of the schema."""
+    there = {column.name for column in table.columns if column.since <= version}
+    return [name for name in names if name in there]
+
+
+def with_later(table: Table, rows: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return columns of the present version: a later one has the value of its rule, or null."""
+    found = dict(zip(rows.column_names, rows.columns, strict=True))
+    if lacking := set(names) - found.keys():
+        for column in table.columns:
+            if column.name in lacking:
+                found[column.name] = pa.array([column.rule] * len(rows), column.kind.arrow)
+    # The metadata of the file may be shorter, and pandas takes its dtypes from there.
+    return pa.Table.from_arrays([found[name] for name in names], schema=table.select(names))
 
 
 def refuse_newer(path: Path, version: int) -> None:
@@ -260,21 +255,25 @@ def _groups_of(parquet: pq.ParquetFile, seqnos: Sequence[range] | None) -> Itera
             yield group
 
 
-def write_groups(file: Path, table: Table, groups: Iterable[pa.Table], footer: Footer) -> None:
-    """Write rows whole or not at all, sealed, with one row group in memory at a time.
+def inside(rows: pa.Table, seqnos: Sequence[range]) -> pa.Array:
+    """Return whether the mc_block_seqno of each row lies in one of the ranges."""
+    edges = [edge for run in joined(seqnos) for edge in (run.start, run.stop)]
+    numbers = rows["mc_block_seqno"].fill_null(-1).to_numpy()
+    # A number lies in a range if it has passed more starts than stops.
+    passed = np.searchsorted(np.array(edges, np.int64), numbers, side="right")
+    return pa.array(passed % 2 == 1)
 
-    The digest in the footer is replaced by that of the rows.
-    """
+
+def within(rows: pa.Table, seqnos: Sequence[range]) -> pa.Table:
+    """Keep the rows whose mc_block_seqno lies in one of the ranges."""
+    return rows.filter(inside(rows, seqnos))
+
+
+def write_groups(file: Path, table: Table, groups: Iterable[pa.Table], footer: Footer) -> None:
+    """Write rows whole or not at all, sealed, with one row group in memory at a time."""
     made = temporary(file)
     try:
-        sealed.write(
-            made,
-            table.file_schema,
-            groups,
-            asdict(footer),
-            statistics=table.pruning,
-            digest=digest_of_file,
-        )
+        sealed.write(made, table.file_schema, groups, asdict(footer), table.pruning)
         with made.open("rb") as source:
             os.fsync(source.fileno())
         made.replace(file)
@@ -325,8 +324,7 @@ def reading(file: Path) -> Iterator[None]:
     """Turn failures to read a file into errors that name it.
 
     An error with a number comes from the system, and the file may be good. Parquet's own errors
-    have no number. When memory runs out, `MemoryError` is raised, because this is not the file's
-    fault.
+    have no number.
     """
     try:
         yield
@@ -368,3 +366,28 @@ def writing(folder: Path) -> Iterator[None]:
             "before is kept",
             path=folder,
         ) from error
+
+
+def in_threads(
+    read: Callable[[T], R], items: Sequence[T], threads: int | None = None
+) -> Iterator[R]:
+    """Call a function for each item, and list the results in the order of the items.
+
+    Few results are in memory that the caller has not used yet. After an error or Ctrl-C nothing
+    new is begun. Without a number, as many threads are used as pyarrow uses.
+    """
+    threads = min(threads or pa.cpu_count(), len(items))
+    if threads < 2:  # noqa: PLR2004 - with one item a thread is of no use
+        yield from map(read, items)
+        return
+    pool = ThreadPoolExecutor(threads)
+    begun: deque[Future[R]] = deque()
+    try:
+        for item in items:
+            begun.append(pool.submit(read, item))
+            if len(begun) > threads * _AHEAD:
+                yield begun.popleft().result()
+        while begun:
+            yield begun.popleft().result()
+    finally:
+        pool.shutdown(cancel_futures=True)

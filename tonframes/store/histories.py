@@ -21,28 +21,21 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tonframes.seqnos import subtract
 from tonframes.store.files import HISTORY_FOLDERS, Damaged
-from tonframes.store.lost import files_without, gone, still_seen
 from tonframes.store.merging import reading_again, replaced_files, rows_of
-from tonframes.store.overlaps import once
 from tonframes.store.spans import Span, contradict, joined_spans, new_rows, spans_of, with_row
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from tonframes.store.files import HeldFile
-    from tonframes.store.period import Period
     from tonframes.store.reader import Reader
-    from tonframes.store.spans import Spans
+    from tonframes.store.spans import Period, Spans
     from tonframes.wire.tables import Tables
 
 _SPAN = [field.name for field in fields(Span)]
-#: The columns that identify a row.
-_KEYS = {"transactions": ("account", "lt"), "messages": ("tx_hash", "direction", "position")}
 _ORDER = ["hash", "lt", "now", "account", "mc_block_seqno"]
 
 
@@ -52,30 +45,6 @@ def held_spans(reader: Reader, accounts: Collection[str] | None = None) -> Spans
     empty = schema.HISTORIES.schema.empty_table()
     parts = [_of_accounts(rows, accounts) for _, rows in _commits(reader)]
     return _spans(pa.concat_tables([empty, *parts]))
-
-
-def check_histories(reader: Reader, accounts: Collection[str] | None = None) -> None:
-    """Raise `StoreError` if a file of transactions is gone, and its spans are not held.
-
-    The file of spans that was written together with it shows that there was one.
-    """
-    last = HISTORY_FOLDERS[-1]
-
-    @reading_again
-    def lost() -> list[Path]:
-        found = files_without(reader.path, ["histories"], last)
-        held = held_spans(reader, accounts) if found else {}
-        replaced = replaced_files(reader.path)
-        return [
-            file
-            for file in found
-            if file.name not in replaced
-            and not _are_held(_spans_file(reader.held_file(last, file.name)), accounts, held)
-        ]
-
-    if found := still_seen(lost):
-        again = f"fetch its accounts again with fetch_transactions(..., store={str(reader.path)!r})"
-        raise gone(reader.path / last, found, again)
 
 
 def contradictions(reader: Reader) -> list[str]:
@@ -91,14 +60,6 @@ def contradictions(reader: Reader) -> list[str]:
         for span, later in pairwise(spans)
         if contradict(span, later)
     ]
-
-
-def _are_held(rows: pa.Table, accounts: Collection[str] | None, held: Spans) -> bool:
-    """Return whether the spans of some accounts, or of all, are held."""
-    return all(
-        not subtract([span.of("lt") for span in spans], [h.of("lt") for h in held.get(account, ())])
-        for account, spans in _spans(_of_accounts(rows, accounts)).items()
-    )
 
 
 def files_of(reader: Reader, accounts: Collection[str]) -> list[HeldFile]:
@@ -124,14 +85,7 @@ def read_history(
 ) -> Tables:
     """Read transactions or messages of accounts that a store holds, in the order of blocks.
 
-    Parameters
-    ----------
-    accounts
-        Raw addresses; None is all.
-    period
-        Between which logical times or moments.
-    columns
-        Which columns to read, of `transactions`, of `messages`, or of both.
+    `accounts` are raw addresses, None is all; `columns` chooses the tables and their columns.
     """
     wanted = {
         "transactions": list(dict.fromkeys([*columns.get("transactions", ()), *_ORDER])),
@@ -152,10 +106,7 @@ def read_history(
         if "messages" in wanted:
             messages = file.beside("account_messages").read(wanted["messages"])
             parts["messages"].append(_messages_of(messages, rows))
-    # After `cp -r` of another store two files may have the same transaction.
-    tables = in_order(
-        {name: once(pa.concat_tables(p), _KEYS[name], reader.path) for name, p in parts.items()}
-    )
+    tables = in_order({name: pa.concat_tables(each) for name, each in parts.items()})
     return {name: tables[name].select(list(chosen)) for name, chosen in columns.items()}
 
 
@@ -175,22 +126,14 @@ def fresh_rows(
 def merged_rows(files: Sequence[HeldFile]) -> Tables:
     """Return the rows of several commits as those of one, by folder."""
     rows = {folder: rows_of(files, folder) for folder in HISTORY_FOLDERS}
-    store = files[0].path.parent.parent
-    transactions = once(rows["account_transactions"], _KEYS["transactions"], store).sort_by(
-        [("account", "ascending"), ("lt", "ascending")]
-    )
-    messages = once(rows["account_messages"], _KEYS["messages"], store)
+    order = [("account", "ascending"), ("lt", "ascending")]
+    transactions = rows["account_transactions"].sort_by(order)
+    messages = rows["account_messages"]
     return _folders(transactions, messages, _spans(rows["histories"]))
 
 
 def replacing_rows(reader: Reader, tables: Mapping[str, pa.Table]) -> tuple[list[HeldFile], Tables]:
-    """Return the files that hold transactions, and their rows with others in the place of these.
-
-    Parameters
-    ----------
-    tables
-        The transactions to be read from now on, and their messages.
-    """
+    """Return the files that hold transactions, and their rows with others in the place of these."""
     rows = tables["transactions"]
     names = ("account", "lt", "hash", "prev_trans_lt", "prev_trans_hash")
     places = list(zip(*(rows[name].to_pylist() for name in names), strict=True))
@@ -246,10 +189,13 @@ def _folders(transactions: pa.Table, messages: pa.Table, spans: Spans) -> Tables
     of = pc.index_in(messages["tx_hash"], transactions["hash"].combine_chunks())
     keys = pa.table([of, messages["direction"], messages["position"]], ["of", "in", "at"])
     order = pc.sort_indices(keys, sort_keys=[(name, "ascending") for name in keys.column_names])
+    rows = [(account, s) for account in sorted(spans) for s in joined_spans(spans[account])]
+    columns = {name: [getattr(span, name) for _, span in rows] for name in _SPAN}
+    columns["account"] = [account for account, _ in rows]
     return {
         "account_transactions": transactions,
         "account_messages": messages.take(order),
-        "histories": _spans_table(spans),
+        "histories": pa.Table.from_pydict(columns, schema=schema.HISTORIES.schema),
     }
 
 
@@ -315,13 +261,6 @@ def _spans(rows: pa.Table) -> Spans:
     for account, *values in zip(*columns, strict=True):
         found[account].append(Span(*values))
     return {account: joined_spans(spans) for account, spans in found.items()}
-
-
-def _spans_table(spans: Spans) -> pa.Table:
-    rows = [(account, s) for account in sorted(spans) for s in joined_spans(spans[account])]
-    columns = {name: [getattr(span, name) for _, span in rows] for name in _SPAN}
-    columns["account"] = [account for account, _ in rows]
-    return pa.Table.from_pydict(columns, schema=schema.HISTORIES.schema)
 
 
 def _of_accounts(rows: pa.Table, accounts: Collection[str] | None) -> pa.Table:

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from tonframes.addresses import to_raw, warn_of_test_only, warn_of_unknown
 from tonframes.errors import MissingError
 from tonframes.frames import Transactions
-from tonframes.store.histories import check_histories, files_of, held_spans, read_history
-from tonframes.store.period import Bound, Period
+from tonframes.store.histories import files_of, held_spans, read_history
 from tonframes.store.reader import Reader, chosen_of
-from tonframes.store.spans import gaps_of
+from tonframes.store.spans import Bound, Period, gaps_of
 from tonframes.store.views import check_columns
 from tonframes.tableset import Glance, Unread, ends
 from tonframes.wire import schema
@@ -147,7 +146,6 @@ def read_transactions(
     check_columns(columns, Transactions.names)
     period = Period.parse(since, until)
     if accounts is None:
-        check_histories(store)
         spans = held_spans(store)
         wanted = tuple(sorted(spans))
     else:
@@ -155,8 +153,6 @@ def read_transactions(
         wanted = tuple(dict.fromkeys(to_raw(listed)))
         if store.network == "mainnet":
             warn_of_test_only(listed, f"{store.path} holds")
-        if since is None or until is None:
-            check_histories(store, wanted)  # the result depends on what is held
         spans = held_spans(store, wanted)
     if since is None and until is None:
         lacking = {account: period for account in wanted if account not in spans}
@@ -196,14 +192,8 @@ def held_transactions(
 ) -> Transactions:
     """Return transactions of accounts that a store holds, as a view of it.
 
-    Parameters
-    ----------
-    label
-        The period as the title names it.
-    proof
-        What of it is proven, a key of `PROOFS`.
-    unknown
-        Accounts that have no transactions; None for those of which the store says so.
+    `label` is the period as the title names it, `proof` a key of `PROOFS`. `unknown` are accounts
+    that have no transactions; None is those of which the store says so.
     """
     wanted = tuple(accounts)
     if unknown is None:
@@ -229,14 +219,9 @@ def _gap(
     first: bool,  # noqa: FBT001
     last: bool,  # noqa: FBT001
 ) -> Period | None:
-    """Return the first part of a period that is not held; None if one span has all of it.
+    """Return the first part of a period that no span of an account has; None if one has it all.
 
-    Parameters
-    ----------
-    spans
-        Spans of one account that are held.
-    first, last
-        Whether the period begins with the first span, and whether it ends with the last one.
+    `first` and `last` tell that the period begins with the first span, or ends with the last one.
     """
     if not spans:
         return period

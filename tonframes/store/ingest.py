@@ -7,12 +7,11 @@ import stat
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from io import BytesIO
 from itertools import chain
 from os import PathLike
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -122,31 +121,28 @@ def ingest(
     return dict(added)
 
 
-@dataclass(frozen=True)
-class _Document:
+class _Document(NamedTuple):
     """One answer, where it is, and the path in it of what is there."""
 
     where: str
     inner: str
     page: Page
 
-    @property
-    def rows(self) -> int:
-        return sum(len(getattr(self.page.answer, name, None) or ()) for name in _LISTS)
-
 
 def _batches(documents: Source | Iterable[Source]) -> Iterator[list[_Document]]:
     """Read documents in batches, each with one kind of answer."""
     batch: list[_Document] = []
     rows = size = 0
-    for document in _documents(documents):
-        full = rows >= BATCH or size >= LONGEST
-        if batch and (full or document.page.record is not batch[0].page.record):
-            yield batch
-            batch, rows, size = [], 0, 0
-        batch.append(document)
-        rows += max(1, document.rows)
-        size += len(document.page.content)
+    for where, text in _texts(documents, "documents"):
+        for document in _read(where, text):
+            page = document.page
+            full = rows >= BATCH or size >= LONGEST
+            if batch and (full or page.record is not batch[0].page.record):
+                yield batch
+                batch, rows, size = [], 0, 0
+            batch.append(document)
+            rows += max(1, sum(len(getattr(page.answer, name, None) or ()) for name in _LISTS))
+            size += len(page.content)
     if batch:
         yield batch
 
@@ -181,14 +177,10 @@ def _check_network(store: Store, tables: Tables) -> None:
 # ── where JSON comes from ─────────────────────────────────────────────────────────────────────────
 
 
-def _documents(documents: Source | Iterable[Source]) -> Iterator[_Document]:
-    for where, text in _texts(documents, "documents"):
-        yield from _read(where, text)
-
-
 def _texts(documents: Any, name: str) -> Iterator[tuple[str, bytes]]:
     """Yield each JSON text of files, texts and dicts, and where it is."""
-    if isinstance(documents, Mapping | bytes | bytearray | memoryview) or _is_json(documents):
+    is_json = isinstance(documents, str) and documents.lstrip("\ufeff \t\r\n")[:1] in ("{", "[")
+    if is_json or isinstance(documents, Mapping | bytes | bytearray | memoryview):
         with _located(f"{name}: $", "$"):
             content = json_bytes(documents)
         yield from _in_stream(name, BytesIO(content))
@@ -201,10 +193,6 @@ def _texts(documents: Any, name: str) -> Iterator[tuple[str, bytes]]:
             yield from _texts(document, f"{name}[{i}]")
     else:
         raise TypeError(f"{name} is JSON, a file or a list of them, not {shorten(documents)}")
-
-
-def _is_json(text: object) -> bool:
-    return isinstance(text, str) and text.lstrip("\ufeff \t\r\n").startswith(("{", "["))
 
 
 def _in_file(path: Path) -> Iterator[tuple[str, bytes]]:

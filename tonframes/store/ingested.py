@@ -15,6 +15,8 @@ without a file of transactions was left by a process that was killed, and is rem
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from dataclasses import replace as replaced
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -23,12 +25,13 @@ import pyarrow.compute as pc
 
 from tonframes.errors import DecodeError, StoreError, shorten
 from tonframes.seqnos import ranges
-from tonframes.store.digest import digest, inside
-from tonframes.store.files import Damaged
+from tonframes.store.files import Damaged, inside, replace, within
 from tonframes.store.identity import NETWORK
-from tonframes.store.listing import INGESTED, MOMENT
-from tonframes.store.overlaps import once
+from tonframes.store.listing import INGESTED
+from tonframes.store.reader import chosen_of
 from tonframes.store.store import Store
+from tonframes.store.writer import snapshot_name
+from tonframes.tableset import Glance, Unread, ends
 from tonframes.wire import schema
 from tonframes.wire.tables import in_order, latest
 
@@ -36,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
 
+    from tonframes.store.reader import Reader
     from tonframes.wire.record import Table
     from tonframes.wire.tables import Tables
 
@@ -45,7 +49,6 @@ UNPROVEN = "unproven"
 #: The columns that identify a row, if it does not take all of them.
 _KEYS = {"transactions": ("hash",), "blocks": ("workchain", "shard", "seqno")}
 _TOGETHER = ("messages", "transactions")
-_MESSAGE = ("tx_hash", "direction", "position")
 
 
 class Ingested(Store):
@@ -63,19 +66,9 @@ class Ingested(Store):
         return len(self._all(name, *_KEYS[name]))
 
     def rows(self, name: str, *, without: Sequence[range] = ()) -> pa.Table:
-        """Read the rows of a table.
+        """Read the rows of a table, in the order of the schema, without some masterchain seqnos.
 
-        Parameters
-        ----------
-        name
-            One of the tables of the schema.
-        without
-            Masterchain seqnos whose rows are left out.
-
-        Returns
-        -------
-        Transactions, messages and blocks in the order of the schema. Of an account, the state with
-        the greatest `last_transaction_lt`.
+        Of an account, it is the state with the greatest `last_transaction_lt`.
         """
         rows = self._all(name)
         if name == "accounts":
@@ -100,10 +93,7 @@ class Ingested(Store):
     def add(self, tables: Tables) -> dict[str, int]:
         """Commit the rows that are not there yet; return how many of each table.
 
-        Raises
-        ------
-        DecodeError
-            A row says something else than what was ingested before of the same.
+        A row that says something else than what was ingested before of the same is a `DecodeError`.
         """
         with self._writing():
             new = {
@@ -115,24 +105,22 @@ class Ingested(Store):
                 hashes = new["transactions"]["hash"].combine_chunks()
                 messages = tables["messages"]
                 new["messages"] = messages.filter(pc.is_in(messages["tx_hash"], value_set=hashes))
-            moment = datetime.now(UTC).strftime(MOMENT)
-            for name in ("metadata", "address_book", "accounts", "blocks"):
-                if len(rows := new.get(name, ())):
-                    file = self.path / name / f"{moment}-{digest(rows)[:8]}.parquet"
-                    self._write(schema.TABLES[name], rows, file, proof=UNPROVEN)
-            if len(rows := new.get("transactions", ())):
-                stem = f"{moment}-{digest(rows)[:8]}"
-                self._commit(
-                    {
-                        self.path / name / f"{stem}.parquet": self._content(
-                            schema.TABLES[name],
-                            new[name],
-                            proof=UNPROVEN,
-                            tables=_TOGETHER if name == _TOGETHER[-1] else (),
-                        )
-                        for name in _TOGETHER
-                    }
+            moment = datetime.now(UTC)
+            contents = {
+                name: self._content(
+                    schema.TABLES[name],
+                    rows,
+                    proof=UNPROVEN,
+                    tables=_TOGETHER if name == _TOGETHER[-1] else (),
                 )
+                for name, rows in new.items()
+                if len(rows) or (name == "messages" and len(new["transactions"]))
+            }
+            for name in contents.keys() - set(_TOGETHER):
+                replace(self.path / name / snapshot_name(moment, contents[name]), contents[name])
+            if "transactions" in contents:
+                stem = snapshot_name(moment, contents["transactions"])
+                self._commit({self.path / name / stem: contents[name] for name in _TOGETHER})
         return {name: len(rows) for name, rows in new.items() if len(rows)}
 
     def set_damaged_aside(self) -> None:
@@ -158,10 +146,7 @@ class Ingested(Store):
                     "what is damaged",
                     path=file.path,
                 ) from None
-        rows = pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
-        # After `cp -r` of another store two files may have the same row.
-        key = _MESSAGE if name == "messages" else _KEYS.get(name, ())
-        return once(rows, key, self.path) if key and set(key) <= set(chosen) else rows
+        return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
 
     def _new(self, table: Table, rows: pa.Table) -> pa.Table:
         """Return the rows that are not there yet, each once."""
@@ -184,23 +169,92 @@ class Ingested(Store):
         known = pa.concat_tables([self._all(table.name, *columns), new.select(columns)])
         before = {values[: len(key)]: values for values in _tuples(known)}
         for values in _tuples(again.select(columns)):
-            first = before[values[: len(key)]]
-            for name, one, other in zip(columns, first, values, strict=True):
+            row = values[: len(key)]
+            for name, one, other in zip(columns, before[row], values, strict=True):
                 if one != other:
-                    raise DecodeError(
-                        f"$.{table.name}[].{name}",
-                        f"{shorten(one)}, which was ingested before for "
-                        f"{', '.join(map(str, values[: len(key)]))}",
-                        shorten(other),
+                    was = (
+                        f"{shorten(one)}, which was ingested before for {', '.join(map(str, row))}"
                     )
+                    raise DecodeError(f"$.{table.name}[].{name}", was, shorten(other))
 
     def _sweep(self) -> None:
-        self._sweep_orphans(["messages"], "transactions")
+        committed = self._table_names("transactions")
+        for name in set(self._table_names("messages")).difference(committed):
+            (self.path / "messages" / name).unlink()
         self._sweep_temporary()
-
-    def check_folders(self) -> None:
-        """Raise no error: the ingested tables were not written together."""
 
 
 def _tuples(rows: pa.Table) -> list[tuple[object, ...]]:
     return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+@dataclass(frozen=True)
+class AllRows(Unread):
+    """The rows of held masterchain seqnos, and ingested rows of others, read when called.
+
+    `unproven` chooses masterchain seqnos among the ingested rows; None is all.
+    """
+
+    store: Reader
+    ingested: Ingested
+    name: str
+    held: tuple[range, ...]
+    unproven: tuple[range, ...] | None = None
+    columns: Sequence[str] | None = None
+
+    def __call__(self) -> pa.Table:
+        """Read the rows."""
+        return self._read(self.columns)
+
+    def glance(self) -> Glance:
+        """Read times: rows, the first and the last."""
+        rows = self._read(["block_time"])
+        first, last = ends(rows, "block_time") or (None, None)
+        return Glance(len(rows), first, last)
+
+    def _read(self, columns: Sequence[str] | None) -> pa.Table:
+        chosen = chosen_of(schema.TABLES[self.name], columns)
+        needed = list(dict.fromkeys([*chosen, "mc_block_seqno"]))
+        more = self.ingested.rows(self.name, without=self.store.held())
+        if self.unproven is not None:
+            more = within(more, self.unproven)
+        held = self.store.read(self.name, self.store.held_of(self.name, self.held), needed)
+        rows = pa.concat_tables([held.select(needed), more.select(needed)])
+        # The sort is stable: within a masterchain block rows stay in their order.
+        return rows.take(pc.sort_indices(rows["mc_block_seqno"])).select(chosen)
+
+
+@dataclass(frozen=True)
+class AllEntriesOf(Unread):
+    """The address book entries of the addresses that occur in transactions and messages."""
+
+    transactions: AllRows
+    messages: AllRows
+    columns: Sequence[str] | None = None
+
+    def __call__(self) -> pa.Table:
+        """Read the entries."""
+        transactions = replaced(self.transactions, columns=["account"])()
+        messages = replaced(self.messages, columns=["source", "destination"])()
+        chunks = [
+            chunk for rows in (transactions, messages) for c in rows.columns for chunk in c.chunks
+        ]
+        addresses = pa.chunked_array(chunks, pa.string()).unique().drop_null().to_pylist()
+        of = self.transactions
+        rows = newest(of.store, of.ingested, "address_book", addresses=addresses)
+        return rows.select(chosen_of(schema.ADDRESS_BOOK, self.columns))
+
+
+def newest(
+    store: Reader,
+    ingested: Ingested,
+    name: str,
+    *,
+    addresses: Sequence[str] | None = None,
+) -> pa.Table:
+    """Return the newest row of each address that is held, and ingested rows of other addresses."""
+    held = store.snapshot(name, addresses=addresses)
+    more = ingested.rows(name)
+    if addresses is not None:
+        more = more.filter(pc.is_in(more["address"], value_set=pa.array(addresses, pa.string())))
+    return latest(pa.concat_tables([more, held]))  # of each address the last row

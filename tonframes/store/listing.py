@@ -6,21 +6,26 @@ import os
 import re
 from datetime import UTC
 from functools import lru_cache
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from tonframes.bucket import BucketPath, is_url
 from tonframes.errors import MissingError, StoreError, shorten
 from tonframes.seqnos import WIDTHS, fits, joined, meeting, spell, subtract
-from tonframes.store.files import FOLDERS, RANGED, Damaged, HeldFile, is_table_file, table_of
-from tonframes.store.folders import check_folders
+from tonframes.store.files import (
+    FOLDERS,
+    RANGED,
+    Damaged,
+    HeldFile,
+    in_threads,
+    is_table_file,
+    table_of,
+)
 from tonframes.store.identity import MADE_UP, read_info
-from tonframes.store.lost import files_without, gone, still_seen
-from tonframes.store.overlaps import check_equal, disjoint
-from tonframes.store.threads import in_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import datetime
     from os import PathLike
 
@@ -78,102 +83,37 @@ class Listing:
         return info.service if info else None
 
     def info(self) -> StoreInfo | None:
-        """Read what the store says of itself; None before it is claimed.
-
-        Raises
-        ------
-        StoreError
-            It cannot be read, or a newer tonframes has written to the store.
-
-        Warns
-        -----
-        TonframesWarning
-            `network.json` is damaged, and was read from the footers of the files.
-        """
+        """Read what the store says of itself; None before it is claimed."""
         return read_info(self.path)
 
     def check(self) -> None:
-        """Raise `StoreError` unless there is a store, with all of its folders that have files."""
+        """Raise `StoreError` unless there is a store."""
         if self.network is None:
+            instead = ""
+            if isinstance(self.path, Path) and (self.path / INGESTED).is_dir():
+                instead = "only ingested rows, which are not proven; "
+            elif isinstance(self.path, Path) and (self.path / "transactions.parquet").is_file():
+                instead = "only files for other programs, which `write` has written; "
             raise StoreError(
-                f"there is no store at {self.path}: {_instead(self.path)}a fetch with "
+                f"there is no store at {self.path}: {instead}a fetch with "
                 f"store={str(self.path)!r} makes one",
                 path=self.path,
             )
-        self.check_folders()
-
-    def check_folders(self) -> None:
-        """Raise `StoreError` if a folder is away that must have files."""
-        if self._names(f"{MERGING}/transactions"):
-            committed = [*self._committed().values()]
-        else:
-            names = [n for n in self._names("transactions") if n[-8:] == ".parquet" and n[0] != "."]
-            ends = sorted({min(names), max(names)}) if names else []
-            committed = [f"transactions/{name}" for name in ends]
-        check_folders(self.path, [self.path / file for file in committed])
-
-    def check_transactions(self) -> None:
-        """Raise `StoreError` if a file of transactions is gone, and its seqnos are not held.
-
-        Files of other tables show that there was one.
-        """
-        if found := still_seen(self.files_left):
-            self._held_file(found[0], self.network).footer()  # it may have the name of another one
-            again = f"fetch its seqnos again with fetch_blocks(..., store={str(self.path)!r})"
-            raise gone(self.path / "transactions", found, again)
-
-    def files_left(self) -> list[Path]:
-        """List files of messages and blocks that have lost their file of transactions.
-
-        Their seqnos are not held by other files either.
-        """
-        found = files_without(self.path, ("messages", "blocks"), "transactions")
-        held = self.held() if found else ()
-        return [f for f in found if subtract([self._held_file(f, None).run or range(0)], held)]
 
     # ── ranges of masterchain seqnos ─────────────────────────────────────────────────────────────
 
     def files(self, name: str, seqnos: Iterable[range] | None = None) -> dict[range, Path]:
-        """List the files of a table by the held seqnos that are read from each, in order.
+        """List the files of a table (transactions, messages or blocks) by range, in order.
 
-        A range is held if it has a file of transactions, which is written last. These seqnos are
-        the range of the file unless another one overlaps it, after `cp -r` of another store.
-
-        Parameters
-        ----------
-        name
-            transactions, messages or blocks.
-        seqnos
-            Ranges; files that are far from all of them may be left out. None lists all files.
-
-        Raises
-        ------
-        StoreError
-            Files overlap and have different rows.
+        A range is held if it has a file of transactions, which is written last. Files that are far
+        from all of the seqnos may be left out.
         """
-        held = self.parts(None if seqnos is None else joined(seqnos))
+        held = self.runs(None if seqnos is None else joined(seqnos))
         found = held if name == "transactions" else self._beside(name, held)
-        return {part: self.at(file) for part, file in found.items()}
+        return {run: self.at(file) for run, file in found.items()}
 
-    def parts(self, seqnos: Sequence[range] | None = None) -> dict[range, str]:
-        """List the files of transactions as `files` does, as paths within the store."""
-        committed = self._committed(seqnos)
-        parts = disjoint(committed)
-        if len(parts) < len(committed) or any(part != run for part, run in parts.items()):
-            self._check_overlaps(committed)
-        return {part: committed[run] for part, run in parts.items()}
-
-    def _beside(self, name: str, held: Mapping[range, str]) -> dict[range, str]:
-        """List the files of another table that were written together with files of transactions."""
-        if not held:
-            return {}
-        first, *_, last = [*held, *held]
-        near, folders = [range(first.start, last.stop)], (f"{MERGING}/{name}", name)
-        there = {_name(file): file for f in folders for file in self._runs(f, near).values()}
-        return {part: there[_name(file)] for part, file in held.items() if _name(file) in there}
-
-    def _committed(self, seqnos: Sequence[range] | None = None) -> dict[range, str]:
-        """List the files of transactions by range, in order, as paths within the store.
+    def runs(self, seqnos: Sequence[range] | None = None) -> dict[range, str]:
+        """List the files of transactions as `files` does, as paths within the store.
 
         A merged file counts instead of the smaller ones, whose place it has not taken yet.
         """
@@ -183,24 +123,30 @@ class Listing:
             merged = self._runs(f"{MERGING}/transactions", seqnos)
             if self.changed("transactions") == changed:
                 break  # no other process has changed the folder meanwhile
-        if not merged:
-            return found
-        wide = widest(merged)
-        every = {run: file for run, file in merged.items() if run in wide} | {
-            run: file for run, file in found.items() if run in wide or not is_inside(run, wide)
-        }
-        return dict(sorted(every.items(), key=lambda item: item[0].start))
-
-    def _check_overlaps(self, committed: Mapping[range, str]) -> None:
-        """Raise `StoreError` unless files that overlap have equal rows."""
-        network, before = self.network, range(0)
-        for run in sorted(committed, key=lambda run: (run.start, -run.stop)):
-            if run.start < before.stop:
-                check_equal(
-                    self._held_file(self.at(committed[before]), network),
-                    self._held_file(self.at(committed[run]), network),
+        if merged:
+            wide = widest(merged)
+            every = {run: file for run, file in merged.items() if run in wide} | {
+                run: file for run, file in found.items() if run in wide or not is_inside(run, wide)
+            }
+            found = dict(sorted(every.items(), key=lambda item: item[0].start))
+        for run, after in pairwise(found):
+            if after.start < run.stop:
+                raise StoreError(
+                    f"{self.path / found[run]} and {found[after]} have the same masterchain "
+                    f"seqnos, so another store was copied into this one: move one of them out, "
+                    "with the files of its name in the other folders",
+                    path=self.path / found[after],
                 )
-            before = max(before, run, key=lambda run: run.stop)
+        return found
+
+    def _beside(self, name: str, held: Mapping[range, str]) -> dict[range, str]:
+        """List the files of another table that were written together with files of transactions."""
+        if not held:
+            return {}
+        first, *_, last = [*held, *held]
+        near, folders = [range(first.start, last.stop)], (f"{MERGING}/{name}", name)
+        there = {_name(file): file for f in folders for file in self._runs(f, near).values()}
+        return {run: there[_name(file)] for run, file in held.items() if _name(file) in there}
 
     def _ranges(self, name: str, seqnos: Sequence[range] | None = None) -> dict[range, Path]:
         """List the files in a folder by range, in order."""
@@ -234,12 +180,12 @@ class Listing:
 
     def held(self) -> tuple[range, ...]:
         """Return the masterchain seqnos that the store holds, as ranges."""
-        return joined(self.parts())
+        return joined(self.runs())
 
     def gaps(self, seqnos: Iterable[range]) -> tuple[range, ...]:
         """Return the parts of these ranges that are not held."""
-        runs = list(seqnos)
-        return subtract(runs, self.parts(joined(runs)))
+        wanted = list(seqnos)
+        return subtract(wanted, self.runs(joined(wanted)))
 
     def require(self, seqnos: Iterable[range]) -> tuple[range, ...]:
         """Return these ranges joined, or raise `MissingError` if some of them are not held."""
@@ -261,26 +207,21 @@ class Listing:
             )
         return f"fetch them with {fetch}(..., store={str(self.path)!r})"
 
-    def _files(self, name: str, wanted: Sequence[range]) -> Iterator[tuple[range, HeldFile]]:
+    def _files(self, name: str, wanted: Sequence[range]) -> list[tuple[range, HeldFile]]:
         """List the files of a table that have some of these seqnos, in order."""
-        network = self.network
-        for run, file in self._read_from(name, wanted):
-            yield run, self._held_file(self.at(file), network)
-
-    def _read_from(self, name: str, wanted: Sequence[range]) -> list[tuple[range, str]]:
-        """List the same files as paths within the store."""
-        written = self._written(name, wanted)
-        return [(run, file) for run, file in written.items() if meeting(run, wanted)]
+        network, written = self.network, self._written(name, wanted)
+        return [
+            (run, self._held_file(self.at(file), network))
+            for run, file in written.items()
+            if meeting(run, wanted)
+        ]
 
     def _written(self, name: str, wanted: Sequence[range]) -> dict[range, str]:
         """List the files of a table near these seqnos, as paths within the store.
 
-        Raises
-        ------
-        StoreError
-            The table was written for some of these seqnos, and the file is gone.
+        If the table was written for some of them and the file is gone, `Damaged` is raised.
         """
-        held, network = self.parts(wanted), self.network
+        held, network = self.runs(wanted), self.network
         if name == "transactions":
             return held
         beside = self._beside(name, held)
@@ -321,7 +262,9 @@ class Listing:
         if merged:
             names = [*(f"{MERGING}/{name}" for name in RANGED), *FOLDERS]
         found = {
-            (file.parent.name, file.name): file for name in names for file in self._files_in(name)
+            (name.rpartition("/")[2], file): self.at(f"{name}/{file}")
+            for name in names
+            for file in self._table_names(name)
         }
         files = [self._held_file(file, network) for file in found.values()]
         return [
@@ -330,13 +273,8 @@ class Listing:
             if file.run is None or file.run in merged or not is_inside(file.run, merged)
         ]
 
-    def _files_in(self, name: str) -> list[Path]:
-        """List the files of a folder."""
-        return [self.at(f"{name}/{file}") for file in self._table_names(name)]
-
     def _held_file(self, path: Path, network: str | None) -> HeldFile:
-        run = run_of(path.name)
-        return HeldFile(path, table_of(path.parent.name), network, run)
+        return HeldFile(path, table_of(path.parent.name), network, run_of(path.name))
 
     def _table_names(self, name: str, pattern: re.Pattern[str] = _ANY) -> list[str]:
         """List the names of the files of a folder, in order."""
@@ -381,17 +319,6 @@ def widest(runs: Iterable[range]) -> tuple[range, ...]:
         if not widest or run[-1] not in widest[-1]:
             widest.append(run)
     return tuple(widest)
-
-
-def _instead(path: Path) -> str:
-    """Return what is at a path in place of a store, "" if nothing that is known."""
-    if isinstance(path, BucketPath):
-        return ""
-    if (path / INGESTED).is_dir():
-        return "only ingested rows, which are not proven; "
-    if (path / "transactions.parquet").is_file():
-        return "only files for other programs, which `write` has written; "
-    return ""
 
 
 def _checked_path(path: str | PathLike[str] | BucketPath) -> Path:

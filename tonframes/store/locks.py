@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from filelock import FileLock, Timeout
 
 from tonframes.errors import StoreError
-from tonframes.regular import irregular
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -24,16 +23,11 @@ _UNSUPPORTED = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
 @contextmanager
 def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
-    """Hold a lock of a folder, which must exist.
+    """Hold a lock of a folder, which must exist; the error of a timeout names the holder.
 
     Without locks two processes could commit overlapping ranges, and each could remove what the
     other is writing. So a file system without locks, as some network file systems are, is refused
     for writing. Reading needs no lock.
-
-    Raises
-    ------
-    StoreError
-        Another process holds the lock (the message names it), or the folder cannot be locked.
     """
     file = folder / name
     holder = folder / f"{name}.pid"
@@ -43,8 +37,11 @@ def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
     try:
         lock.acquire()
     except Timeout:
+        named = "another process"
+        with suppress(OSError, ValueError):  # the note is only for the message
+            named = f"process {int(holder.read_text())}"
         raise StoreError(
-            f"{file} has been held by {_named(holder)} for more than {LOCK_TIMEOUT:g} s: wait for "
+            f"{file} has been held by {named} for more than {LOCK_TIMEOUT:g} s: wait for "
             "it, or end it",
             path=file,
         ) from None
@@ -77,12 +74,3 @@ def locked(folder: Path, name: str = ".lock") -> Iterator[None]:
                 holder.unlink(missing_ok=True)
         finally:
             lock.release()
-
-
-def _named(holder: Path) -> str:
-    try:
-        if irregular(holder) is None:
-            return f"process {int(holder.read_text())}"
-    except (OSError, ValueError):
-        pass  # the note is only for the message
-    return "another process"

@@ -11,17 +11,16 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from functools import wraps
-from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 import pyarrow as pa
 
 from tonframes.errors import StoreError
-from tonframes.regular import irregular
 from tonframes.store.files import HISTORY_FOLDERS, replace
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from tonframes.store.files import HeldFile
 
@@ -88,17 +87,13 @@ def reading_again(read: Callable[P, R]) -> Callable[P, R]:
 def unfinished(store: Path) -> Merge | None:
     """Return the merge that is under way, or was interrupted."""
     try:
-        if irregular(store / NOTE):
-            return None
         noted = json.loads((store / NOTE).read_bytes())
-        merge = Merge(str(noted["new"]), [str(name) for name in noted["old"]])
     except FileNotFoundError:
         return None
-    except (ValueError, KeyError, TypeError):
-        # Damaged: both the old files and the new one stay, and each row is read once.
-        return None
-    # A name that leads out of the folder was not written by tonframes.
-    return merge if all(name == Path(name).name for name in (merge.new, *merge.old)) else None
+    except ValueError:
+        # Without it rows could be read twice.
+        raise StoreError(f"{store / NOTE} is damaged: restore it", path=store / NOTE) from None
+    return Merge(noted["new"], noted["old"])
 
 
 def replaced_files(store: Path) -> frozenset[str]:
@@ -129,10 +124,8 @@ def small_runs(files: Sequence[HeldFile]) -> list[list[HeldFile]]:
 
 
 def rows_of(files: Sequence[HeldFile], folder: str) -> pa.Table:
-    """Return the rows of one folder that were written together with files of transactions."""
-    return pa.concat_tables([_rows(file.beside(folder)) for file in files])
-
-
-def _rows(file: HeldFile) -> pa.Table:
-    file.check()
-    return file.read(file.table.schema.names)
+    """Verify and read the rows of one folder that were written together with some files."""
+    parts = [file.beside(folder) for file in files]
+    for part in parts:
+        part.check()
+    return pa.concat_tables([part.read(part.table.schema.names) for part in parts])

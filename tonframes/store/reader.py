@@ -11,11 +11,9 @@ import pyarrow.compute as pc
 
 from tonframes.errors import warn
 from tonframes.seqnos import common, joined, subtract
-from tonframes.store.digest import within
-from tonframes.store.files import BY_ACCOUNT, Damaged
+from tonframes.store.files import BY_ACCOUNT, Damaged, in_threads, within
 from tonframes.store.listing import LISTINGS, MOMENT, Listing
 from tonframes.store.merging import reading_again
-from tonframes.store.threads import in_threads
 from tonframes.wire import schema
 from tonframes.wire.tables import latest, latest_states
 
@@ -41,11 +39,11 @@ def _again(read: F) -> F:
     def patient(store: Reader, name: str, seqnos: Iterable[range], *args: Any, **more: Any) -> Any:
         wanted = joined(seqnos)
         for _ in range(LISTINGS):
-            before = store.parts(wanted)
+            before = store.runs(wanted)
             try:
                 return read(store, name, wanted, *args, **more)
             except Damaged as damaged:
-                if store.parts(wanted) == before and not store.has_moved(damaged.path):
+                if store.runs(wanted) == before and not store.has_moved(damaged.path):
                     raise
         return read(store, name, wanted, *args, **more)
 
@@ -58,13 +56,7 @@ class Reader(Listing):
     # ── ranges of masterchain seqnos ─────────────────────────────────────────────────────────────
 
     def held_of(self, name: str, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Return those of these seqnos for which the store holds rows of a table.
-
-        Raises
-        ------
-        StoreError
-            The table was written for some of them, and the file is gone.
-        """
+        """Return those of these seqnos for which the store holds rows of a table."""
         wanted = joined(seqnos)
         return subtract(wanted, subtract(wanted, self._written(name, wanted)))
 
@@ -74,21 +66,12 @@ class Reader(Listing):
     ) -> pa.Table:
         """Read the rows of a table that belong to these masterchain seqnos, in order.
 
-        Parameters
-        ----------
-        name
-            transactions, messages or blocks.
-        seqnos
-            Ranges that are held.
-        columns
-            Which columns to read, of those that the table has; None is all.
+        `columns` chooses from those that the table has.
 
         Raises
         ------
         MissingError
             Some of `seqnos` are not held, or not any more.
-        StoreError
-            A file is damaged, or cannot be read.
         """
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
@@ -98,7 +81,7 @@ class Reader(Listing):
             run, file = held
             return _rows(file, common(run, wanted), chosen)
 
-        parts = in_threads(rows, list(self._files(name, wanted)))
+        parts = in_threads(rows, self._files(name, wanted))
         return pa.concat_tables([table.schema.empty_table().select(chosen), *parts])
 
     @_again
@@ -116,7 +99,7 @@ class Reader(Listing):
             return cast("list[str]", found.drop_null().to_pylist())
 
         found: set[str] = set()
-        for some in in_threads(texts, list(self._files(name, wanted))):
+        for some in in_threads(texts, self._files(name, wanted)):
             found.update(some)
         return found
 
@@ -135,7 +118,7 @@ class Reader(Listing):
                 return len(_rows(file, here, ["mc_block_seqno"]))
             return file.footer().rows
 
-        return sum(in_threads(count, list(self._files(name, wanted))))
+        return sum(in_threads(count, self._files(name, wanted)))
 
     @_again
     def head(
@@ -155,17 +138,7 @@ class Reader(Listing):
 
     def held_files(self, name: str, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
         """List the files that `read` would read, each with the seqnos that it reads from it."""
-        return list(self._files(name, self.require(seqnos)))
-
-    def first_and_last(
-        self, name: str, seqnos: Iterable[range], few: int
-    ) -> tuple[list[tuple[range, HeldFile]], bool]:
-        """List the same files, and whether these are all: of more than a few, two are listed."""
-        parts, network = self._read_from(name, self.require(seqnos)), self.network
-        all_of_them = len(parts) <= few
-        chosen = parts if all_of_them else [parts[0], parts[-1]]
-        files = [(run, self._held_file(self.at(file), network)) for run, file in chosen]
-        return files, all_of_them
+        return self._files(name, self.require(seqnos))
 
     def account_files(self, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
         """List files as `held_files` does, to read the transactions of a few accounts from.
@@ -195,17 +168,7 @@ class Reader(Listing):
 
         The newest state of an account is the one with the greatest `last_transaction_lt`, and of
         those the one that was fetched last. A replica that is behind does not hide a later state.
-
-        Parameters
-        ----------
-        name
-            accounts, address_book or metadata.
-        as_of
-            Only rows fetched until this moment; None is all.
-        addresses
-            Raw addresses to choose; None is all.
-        columns
-            Which columns to read, of those that the table has; None is all.
+        `as_of` takes only rows fetched until this moment.
         """
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)

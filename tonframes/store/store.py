@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -11,7 +12,6 @@ import pyarrow.compute as pc
 from tonframes.errors import warn
 from tonframes.seqnos import joined, meeting
 from tonframes.store import damage, histories, merging
-from tonframes.store.digest import digest
 from tonframes.store.files import (
     ASIDE,
     BY_ACCOUNT,
@@ -21,9 +21,9 @@ from tonframes.store.files import (
     Damaged,
     table_of,
 )
-from tonframes.store.folders import with_files
 from tonframes.store.listing import MERGING, MOMENT
 from tonframes.store.ranges import RangeWriter, written_with
+from tonframes.store.writer import snapshot_name
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -35,25 +35,14 @@ if TYPE_CHECKING:
     from tonframes.store.spans import Span
 
 
-def _name_of(commit: Mapping[str, pa.Table], moment: datetime) -> str:
-    """Return the name of the files of a commit of histories."""
-    return f"{moment.strftime(MOMENT)}-{digest(commit['histories'])[:8]}.parquet"
-
-
 class Store(RangeWriter):
     """A folder of Parquet files that belong to one network."""
 
     def write_accounts(self, tables: Mapping[str, pa.Table]) -> None:
         """Append snapshots of accounts, of the address book and of metadata."""
         with self._writing():
-            before = with_files(self.path, SNAPSHOT_FOLDERS)
             for name in SNAPSHOT_FOLDERS:
                 self._append(name, tables[name])
-            # Footers name the folders that have files. Those that were written before the first
-            # file of another folder are written again, to name it too.
-            if with_files(self.path, SNAPSHOT_FOLDERS) != before:
-                for name in SNAPSHOT_FOLDERS[:-1]:
-                    self._append(name, tables[name])
 
     def write_histories(
         self,
@@ -64,32 +53,23 @@ class Store(RangeWriter):
     ) -> None:
         """Commit transactions of accounts, and what they prove. What is held is left out.
 
-        Parameters
-        ----------
-        tables
-            transactions, messages and the address book, with rows in any order.
-        claims
-            Spans without transactions, by account.
-        merge
-            Whether to merge small files afterwards if there are many.
+        `claims` are spans without transactions, by account. `merge` tells whether to merge small
+        files afterwards if there are many.
         """
         with self._writing():
             self._append("address_book", tables["address_book"])
             fresh = histories.fresh_rows(self, tables, claims)
             if len(fresh["histories"]):
                 fetched = pc.max(tables["address_book"]["fetched_at"]).as_py()
-                self._write_commit(fresh, _name_of(fresh, fetched or datetime.now(UTC)))
-                if merge:
-                    self._merge_histories()
+                files = self._history_files(fresh, fetched or datetime.now(UTC))
+                self._commit(files)
+                small = merging.small_files(histories.transaction_files(self)) if merge else []
+                with suppress(Damaged):  # damaged files are left alone
+                    if small:
+                        self._replace_files(small, histories.merged_rows(small))
 
     def replace_in_histories(self, tables: Mapping[str, pa.Table]) -> None:
-        """Replace transactions that an answer has proven wrong, and warn.
-
-        Parameters
-        ----------
-        tables
-            transactions, messages and the address book.
-        """
+        """Replace transactions that an answer has proven wrong, and warn."""
         with self._writing():
             self._append("address_book", tables["address_book"])
             files, rows = histories.replacing_rows(self, tables)
@@ -115,9 +95,8 @@ class Store(RangeWriter):
     def join_address_book(self) -> None:
         """Join the many small files of the address book; damaged ones stay as they are.
 
-        The joined file has all of their rows, in the same order, and the name that a commit of them
-        would have had. An entry that is in two files says the same in both, so nothing is wrong
-        while the small files are removed.
+        The joined file has all of their rows, in the same order. An entry that is in two files says
+        the same in both, so nothing is wrong while the small files are removed.
         """
         with self._writing():
             for files in self.crowded_address_book():
@@ -131,49 +110,35 @@ class Store(RangeWriter):
                 for file in reversed(files):
                     file.path.unlink(missing_ok=True)
 
-    def _write_commit(self, rows: Mapping[str, pa.Table], name: str) -> None:
-        """Write the files of a commit of histories, that of the transactions last."""
-        files = {}
+    def _history_files(
+        self, rows: Mapping[str, pa.Table], moment: datetime
+    ) -> dict[Path, Sequence[memoryview]]:
+        """Return the files of a commit of histories with their content, transactions last."""
+        contents = {}
         for folder in HISTORY_FOLDERS:
             (self.path / folder).mkdir(exist_ok=True)
-            about = {"tables": HISTORY_FOLDERS} if folder == HISTORY_FOLDERS[-1] else {}
-            files[self.path / folder / name] = self._content(
-                table_of(folder), rows[folder], proof="account", **about
+            tables = HISTORY_FOLDERS if folder == HISTORY_FOLDERS[-1] else ()
+            contents[folder] = self._content(
+                table_of(folder), rows[folder], proof="account", tables=tables
             )
-        self._commit(files)
+        name = snapshot_name(moment, contents["histories"])
+        return {self.path / folder / name: pieces for folder, pieces in contents.items()}
 
-    def _merge_histories(self) -> None:
-        """Merge the small files of histories if there are many; damaged ones are left alone."""
-        files = merging.small_files(histories.transaction_files(self))
-        if not files:
-            return
-        try:
-            rows = histories.merged_rows(files)
-        except Damaged:
-            return
-        self._replace_files(files, rows)
-
-    def _replace_files(self, files: Sequence[HeldFile], rows: Mapping[str, pa.Table]) -> None:
+    def _replace_files(self, old: Sequence[HeldFile], rows: Mapping[str, pa.Table]) -> None:
         """Write one commit of histories in the place of others."""
-        merge = merging.Merge(_name_of(rows, datetime.now(UTC)), [file.path.name for file in files])
+        new = self._history_files(rows, datetime.now(UTC))
+        merge = merging.Merge(next(iter(new)).name, [file.path.name for file in old])
         merge.note(self.path)
-        self._write_commit(rows, merge.new)
+        self._commit(new)
         merge.finish(self.path)
 
     def _sweep(self) -> None:
-        """Put in order what a killed process, or a copy of another store, has left.
+        """Put in order what a killed process has left.
 
-        This is done under the lock only, so its holder never moves what another process writes.
-        Temporary files are removed. Files with rows are set aside: none is deleted of which another
-        one does not have the rows.
+        Files with rows are set aside: none is deleted of which another one does not have the rows.
         """
         self._finish_merging()
-        self._part_overlaps()
         self._sweep_orphans(RANGED[:-1], RANGED[-1])
-        self._sweep_histories()
-        self._sweep_temporary()
-
-    def _sweep_histories(self) -> None:
         *others, last = HISTORY_FOLDERS
         if merge := merging.unfinished(self.path):
             new = self._held_file(self.path / last / merge.new, self.network)
@@ -182,6 +147,7 @@ class Store(RangeWriter):
                 self._put_aside(wrong, f"{fault.path} {fault.reason}")
             merge.finish(self.path)
         self._sweep_orphans(others, last)
+        self._sweep_temporary()
 
     def verify(self, seqnos: Iterable[range]) -> tuple[range, ...]:
         """Look for damage in the files that hold these seqnos, and set damaged files aside.
@@ -195,14 +161,8 @@ class Store(RangeWriter):
 
         Returns
         -------
-        The ranges that are not held any more, which are those of whole files. A compacted file
-        has up to 10,000 masterchain seqnos.
-
-        Raises
-        ------
-        StoreError
-            A file cannot be read or moved for a reason that is not its own, or a newer tonframes
-            has written it. It stays where it is.
+        The ranges that are not held any more, which are those of whole files: a compacted file has
+        up to 10,000 masterchain seqnos.
         """
         self.verify_snapshots(["address_book"])
         wanted, network = joined(seqnos), self.network
@@ -221,39 +181,20 @@ class Store(RangeWriter):
         return self.gaps(joined(file.run for file in damaged if file.run))
 
     def verify_snapshots(self, names: Iterable[str] = SNAPSHOT_FOLDERS) -> tuple[Path, ...]:
-        """Look for damage in the snapshots, and set damaged files aside.
+        """Look for damage in the snapshots, set damaged files aside, and list where they were.
 
-        Parameters
-        ----------
-        names
-            The folders of snapshots to look at.
-
-        Returns
-        -------
-        Where those files were. The past states in them cannot be fetched again.
-
-        Raises
-        ------
-        StoreError
-            As in `verify`.
+        The past states in them cannot be fetched again.
         """
         snapshots = [file for name in names for file in self.held_snapshots(name)]
         loss = "this snapshot cannot be fetched again, only the present state"
         return tuple(file.path for file in self._set_aside(snapshots, loss))
 
     def verify_histories(self, accounts: Collection[str]) -> tuple[Path, ...]:
-        """Look for damage in the files that hold histories of accounts, and set it aside.
-
-        The files of the address book are among them, as its entries belong to the rows.
+        """Look for damage in the histories of accounts and in the address book; as `verify`.
 
         Returns
         -------
-        Where the files of transactions were. What they held can be fetched again.
-
-        Raises
-        ------
-        StoreError
-            As in `verify`.
+        Where the damaged files of transactions were. What they held can be fetched again.
         """
         self.verify_snapshots(["address_book"])
         files = histories.files_of(self, accounts)

@@ -18,11 +18,10 @@ import time
 from collections import defaultdict
 from contextlib import suppress
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from tonframes.atomic import replacing
 from tonframes.bucket import BucketPath
-from tonframes.regular import irregular
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -40,22 +39,13 @@ _SEQNOS, _MINUTE = len("0004900"), len("20261121T0945")
 good: dict[Path, Any] = {}
 
 
-class Unit(NamedTuple):
-    """The names of some files of a folder, and a hash of what the file system says of them."""
+def units(
+    folders: Sequence[Path], files: Collection[str], network: str | None
+) -> dict[str, tuple[frozenset[str], str]]:
+    """Return the units that have some files of a folder: their names and a hash of their stamps.
 
-    names: frozenset[str]
-    hash: str
-
-
-def units(folders: Sequence[Path], files: Collection[str], network: str | None) -> dict[str, Unit]:
-    """Return the units that have some of these files.
-
-    A unit of which a file was changed a moment ago is left out.
-
-    Parameters
-    ----------
-    folders
-        The folder of the files, and those that have files of the same names written with them.
+    After the folder come those that have files of the same names written with them. A unit of which
+    a file was changed a moment ago is left out.
     """
     wanted = set(map(_unit_of, files))
     names = defaultdict(list)
@@ -72,7 +62,7 @@ def units(folders: Sequence[Path], files: Collection[str], network: str | None) 
         if all(one is None or is_settled(one) for one in stamps):
             said = repr((network, [folder.name for folder in folders], those, stamps))
             hashed = blake2b(said.encode(), digest_size=16).hexdigest()
-            found[f"{folders[0].name}/{unit}"] = Unit(frozenset(those), hashed)
+            found[f"{folders[0].name}/{unit}"] = frozenset(those), hashed
     return found
 
 
@@ -95,8 +85,6 @@ def is_settled(stamp: tuple[int, ...]) -> bool:
 def noted(store: Path) -> dict[str, str]:
     """Read the hashes of the units that were verified; none if the note is damaged or gone."""
     try:
-        if irregular(store / NOTE):
-            return {}
         said = json.loads((store / NOTE).read_bytes())
         found = {str(unit): str(hashed) for unit, hashed in said["units"].items()}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

@@ -8,26 +8,33 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tonframes import sealed
 from tonframes.addresses import to_raw, warn_of_test_only
-from tonframes.errors import MissingError, shorten, warn
+from tonframes.errors import MissingError, StoreError, shorten, warn
 from tonframes.frames import Accounts, Blocks
 from tonframes.moments import parse_moment
 from tonframes.seqnos import checked, common, from_text, intersection, joined, spell, subtract
 from tonframes.store.bucket_reader import open_store
 from tonframes.store.damage import check_whole
-from tonframes.store.digest import within
-from tonframes.store.ingested import Ingested
+from tonframes.store.files import (
+    Damaged,
+    columns_of,
+    in_threads,
+    reading,
+    refuse_newer,
+    with_later,
+    within,
+)
+from tonframes.store.ingested import AllEntriesOf, AllRows, Ingested, newest
 from tonframes.store.reader import chosen_of
-from tonframes.store.threads import in_threads
-from tonframes.store.unproven import AllEntriesOf, AllRows, newest
-from tonframes.store.written import is_written, read_written
 from tonframes.tableset import Glance, Unread, ends
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from datetime import date, datetime
     from os import PathLike
+    from pathlib import Path
 
     from tonframes.store.files import Footer, HeldFile
     from tonframes.store.reader import Reader
@@ -56,7 +63,9 @@ class HeldRows(Unread):
 
     def glance(self) -> Glance:
         """Read the footers: rows, times, proofs, services and bytes."""
-        files, few = self.store.first_and_last(self.name, self.seqnos, FEW)
+        files = self.store.held_files(self.name, self.seqnos)
+        few = len(files) <= FEW
+        files = files if few else [files[0], files[-1]]
         seen = list(in_threads(lambda held: self._seen(*held), files))
         moments = [moment for _, times in seen for moment in times]
         footers = [footer for footer, _ in seen]
@@ -231,8 +240,10 @@ def open_blocks(
     """Open ranges of masterchain blocks as `read_blocks` does; None is all that are held."""
     store = open_store(path)
     ingested = Ingested(store.folder)
-    if store.network is None and is_written(store.folder):
-        return read_written(store.folder, wanted, columns, verify=verify)
+    if store.network is None and any(
+        (store.folder / f"{name}.parquet").is_file() for name in ("transactions", "blocks")
+    ):
+        return _read_written(store.folder, wanted, columns, verify=verify)
     note = None
     if not ingested.exists():
         store.check()
@@ -241,14 +252,80 @@ def open_blocks(
     else:
         count = ingested.total("transactions")
         note = f"{count:,} ingested transactions are not proven: unproven=True reads them too"
-    if wanted is None:
-        store.check_transactions()
     held = store.held() if wanted is None else store.require(wanted)
     if not held and store.held_snapshots("account_transactions"):
         note = "it holds histories of accounts: read_transactions reads them"
     if verify:
         check_whole([file for _, file in store.held_files("transactions", held)])
     return blocks_of(store, held, columns=columns, note=note)
+
+
+def _read_written(
+    folder: Path, seqnos: tuple[range, ...] | None, columns: Sequence[str] | None, *, verify: bool
+) -> Blocks:
+    """Read a folder that `Blocks.write` has written."""
+    files = {name: folder / f"{name}.parquet" for name in Blocks.names}
+    found = {name: _read(f, verify=verify) for name, f in files.items() if f.is_file()}
+    about = next(iter(found.values()))[1]
+    if about["proof"] in ("account", "spans"):  # the proofs of `Transactions`
+        raise StoreError(
+            f"{folder} has transactions of accounts, not all those of its masterchain blocks: read "
+            f'them with pandas.read_parquet("{folder / "transactions.parquet"}")',
+            path=folder,
+        )
+    tables = {}
+    for name in about["tables"]:  # another file was left by an earlier call
+        if name not in found:
+            raise StoreError(f"{files[name]} is gone: write the blocks again", path=files[name])
+        tables[name], said = found[name]
+        # `Accounts.write` may have replaced the address book: an entry of it says the same.
+        if said["writing"] != about["writing"] and "accounts" not in said["tables"]:
+            raise StoreError(
+                f"{files[name]} was not written together with the other files of its folder, "
+                "because Blocks.write was interrupted: write the blocks again",
+                path=files[name],
+            )
+    there = _ranges(about["seqnos"])
+    wanted = there if seqnos is None else seqnos
+    if missing := subtract(wanted, there):
+        raise MissingError(
+            f"{folder} does not have the masterchain seqnos {spell(missing)}", missing=missing
+        )
+    for name, rows in tables.items():
+        if name != "address_book" and wanted != there:
+            tables[name] = within(rows, wanted)
+        if columns is not None:
+            tables[name] = tables[name].select(chosen_of(schema.TABLES[name], columns))
+    return Blocks(
+        tables,
+        extra=about["extra"],
+        source=str(folder),
+        proof=about["proof"],
+        seqnos=wanted,
+        unproven=intersection(_ranges(about["unproven"]), wanted),
+    )
+
+
+def _ranges(pairs: Iterable[Sequence[int]]) -> tuple[range, ...]:
+    return tuple(range(start, stop) for start, stop in pairs)
+
+
+def _read(file: Path, *, verify: bool) -> tuple[pa.Table, Mapping[str, Any]]:
+    """Read a table in the present version of the schema, and what its file says of itself."""
+    try:
+        with reading(file), sealed.opened(file, whole=verify) as opened:
+            refuse_newer(file, opened.about["schema"])
+            rows = opened.parquet().read()
+    except Damaged as damaged:
+        raise StoreError(f"{file} {damaged.reason}: write the blocks again", path=file) from None
+    table = schema.TABLES[file.stem]
+    names = table.schema.names
+    if rows.column_names != columns_of(table, opened.about["schema"], names):
+        raise StoreError(
+            f"{file} does not have the columns of {table.name}: only some of them were written",
+            path=file,
+        )
+    return with_later(table, rows, names), opened.about
 
 
 def _with_ingested(
@@ -260,8 +337,6 @@ def _with_ingested(
     verify: bool,
 ) -> Blocks:
     """Return masterchain blocks that are held, and ingested rows of others."""
-    if wanted is None:
-        store.check_transactions()
     there, all_held = ingested.seqnos(), store.held()
     held = all_held if wanted is None else intersection(wanted, all_held)
     more = subtract(there if wanted is None else intersection(wanted, there), held)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager, suppress
+from hashlib import blake2b
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -11,29 +12,17 @@ import pyarrow.compute as pc
 from tonframes.atomic import TEMPORARY, probe, sync
 from tonframes.errors import StoreError, warn
 from tonframes.store import damage
-from tonframes.store.digest import digest
-from tonframes.store.files import (
-    ASIDE,
-    FOLDERS,
-    SNAPSHOT_FOLDERS,
-    Footer,
-    content,
-    replace,
-    replace_all,
-    writing,
-)
-from tonframes.store.folders import with_files
-from tonframes.store.identity import NETWORK, StoreInfo, encoded, is_sealed
+from tonframes.store.files import ASIDE, FOLDERS, Footer, content, replace, replace_all, writing
+from tonframes.store.identity import COLUMNS, NETWORK, StoreInfo, encoded, meanings
 from tonframes.store.listing import MERGING, MOMENT
 from tonframes.store.locks import locked
-from tonframes.store.meanings import COLUMNS
-from tonframes.store.meanings import encoded as meanings
 from tonframes.store.merging import NOTE
 from tonframes.store.reader import Reader
 from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from datetime import datetime
     from pathlib import Path
 
     import pyarrow as pa
@@ -44,6 +33,14 @@ if TYPE_CHECKING:
 _ROOM = 2**16
 
 
+def snapshot_name(moment: datetime, pieces: Iterable[memoryview]) -> str:
+    """Return the name of a file of a moment, which its content determines."""
+    hashed = blake2b(digest_size=4)
+    for piece in pieces:
+        hashed.update(piece)
+    return f"{moment.strftime(MOMENT)}-{hashed.hexdigest()}.parquet"
+
+
 class Writer(Reader):
     """A store that is written to by one process at a time."""
 
@@ -51,15 +48,7 @@ class Writer(Reader):
     _left: tuple[int, ...] | None = None
 
     def prepare(self) -> None:
-        """Check that the folder can be written to, before anything is asked of a service.
-
-        Raises
-        ------
-        StoreError
-            It cannot: its path is that of a file, permission is missing, the disk is full or
-            read-only, its file system has no locks, another process holds its lock, or a newer
-            tonframes has written to it.
-        """
+        """Check that the folder can be written to, before anything is asked of a service."""
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         self._left = None  # what was left alone because it was young may be old now
@@ -70,13 +59,7 @@ class Writer(Reader):
                         probe(folder, _ROOM)
 
     def claim(self, network: str, service: str) -> None:
-        """Make the folder a store of this network, or refuse if it is one of another.
-
-        Raises
-        ------
-        StoreError
-            It is of another network, or cannot be written to, as in `prepare`.
-        """
+        """Make the folder a store of this network, or refuse if it is one of another."""
         self.prepare()
         with self._writing():
             held = self.network
@@ -92,7 +75,7 @@ class Writer(Reader):
                 self._write_info(StoreInfo(network, service, schema.VERSION))
                 sync(self.path.parent)
 
-    def raise_version(self) -> None:
+    def _raise_version(self) -> None:
         """Write into `network.json` that the store may have files of the present version."""
         info = self.info()
         if info is not None and info.schema < schema.VERSION:
@@ -104,26 +87,15 @@ class Writer(Reader):
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """Hold the lock, to write within this folder only.
-
-        Raises
-        ------
-        StoreError
-            Another process holds the lock, a folder of the store is a symbolic link, or a newer
-            tonframes has written to the store.
-        """
+        """Hold the lock, to write within this folder only."""
         with writing(self.path), locked(self.path):
-            info = self.info()
+            self.info()  # raises an error if a newer tonframes has written to the store
             for folder in (*self._folders(), self.path / ASIDE, self.path / MERGING):
                 if folder.is_symlink():
                     raise StoreError(
                         f"{folder} is a symbolic link: a store writes within its own folder only",
                         path=folder,
                     )
-            if self._changes() != self._left:
-                self.check_folders()
-            if info and not (is_sealed(self.path, info) and (self.path / COLUMNS).exists()):
-                self._write_info(info)
             yield
 
     @contextmanager
@@ -155,16 +127,11 @@ class Writer(Reader):
         self._sweep_temporary()
 
     def _sweep_temporary(self) -> None:
-        """Remove temporary files, but not those that show why another file is without them."""
+        """Remove temporary files."""
         for folder in ("", *FOLDERS):
             for name in self._names(folder):
-                named = TEMPORARY.fullmatch(name) if name.endswith(".tmp") else None
-                if named and not self._is_begun(self.path / folder / named[1]):
+                if name.endswith(".tmp") and TEMPORARY.fullmatch(name):
                     (self.path / folder / name).unlink(missing_ok=True)
-
-    def _is_begun(self, file: Path) -> bool:
-        """Return whether a file is not there, and others are that were written before it."""
-        return not file.exists() and any((f / file.name).exists() for f in self._folders())
 
     def _sweep_orphans(self, folders: Iterable[str], last: str) -> None:
         """Set aside old files without the one that is written last with them."""
@@ -179,23 +146,20 @@ class Writer(Reader):
         if files and (moved := damage.set_aside(self.path, files)):
             warn(f"{reason}: moved to {self.path / ASIDE} ({len(moved)} files)")
 
-    def _append(self, name: str, rows: pa.Table) -> None:
+    def _append(self, name: str, rows: pa.Table, **about: Any) -> None:
+        """Write a file of snapshots."""
         if len(rows):
-            moment = pc.max(rows["fetched_at"]).as_py().strftime(MOMENT)
-            file = self.path / name / f"{moment}-{digest(rows)[:8]}.parquet"
-            self._write(schema.TABLES[name], rows, file)
-
-    def _write(self, table: Table, rows: pa.Table, file: Path, **about: Any) -> None:
-        self.raise_version()
-        replace(file, self._content(table, rows, **about))
+            self._raise_version()
+            pieces = self._content(schema.TABLES[name], rows, **about)
+            moment = pc.max(rows["fetched_at"]).as_py()
+            replace(self.path / name / snapshot_name(moment, pieces), pieces)
 
     def _commit(self, files: Mapping[Path, Sequence[memoryview]]) -> None:
         """Write files that belong together; with the last one, all of them count.
 
-        If they cannot be written, none of them stays. If the process is killed, the temporary file
-        of the last one stays as well, so the others are not taken for files that have lost it.
+        If they cannot be written, none of them stays.
         """
-        self.raise_version()
+        self._raise_version()
         try:
             replace_all(files)
         except BaseException:
@@ -203,15 +167,9 @@ class Writer(Reader):
                 with suppress(OSError):
                     file.unlink(missing_ok=True)
             raise
-        for file in files:  # what a killed process has left of them
-            names = self._names(file.parent.name)
-            for mark in "._":
-                low, high = f"{mark}{file.name}.", f"{mark}{file.name}/"  # "/" comes after "."
-                for name in [name for name in names if low < name < high]:
-                    (file.parent / name).unlink(missing_ok=True)
 
     def _content(self, table: Table, rows: pa.Table, **about: Any) -> Sequence[memoryview]:
-        return content(table, rows, self.new_footer(rows=len(rows), digest=digest(rows), **about))
+        return content(table, rows, self.new_footer(rows=len(rows), **about))
 
     def new_footer(self, **about: Any) -> Footer:
         """Return what a file that is written now says of itself."""
@@ -220,6 +178,5 @@ class Writer(Reader):
             tonframes=version("tonframes"),
             network=self.network or "",
             service=self.service,
-            snapshots=with_files(self.path, SNAPSHOT_FOLDERS),
             **about,
         )

@@ -21,7 +21,7 @@ from tonframes.wire.record import Column, Derived, Entries, Field, Loose, Part, 
 
 #: The version of the schema: raised by one whenever columns are added. Each file of a store says
 #: with which version it was written. Columns are never removed, renamed or given another kind.
-VERSION = 2
+VERSION = 1
 
 # ── inside a transaction ─────────────────────────────────────────────────────────────────────────
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tonframes.seqnos import SPAN, WIDTHS
-from tonframes.store import Store, digest
+from tonframes.store import Store
 from tonframes.store.compaction import _groups
 from tonframes.store.files import RANGED, Footer, content, range_name, write_groups
 from tonframes.wire import schema
@@ -84,7 +84,7 @@ def _write_spans(store: Path, rows: Skeleton, seqnos: range) -> None:
 def write_span(store: Path, tables: dict[str, pa.Table], run: range) -> None:
     """Write the files of a span, as a commit does."""
     for name, table in tables.items():
-        footer = _footer(name, run, len(table), digest(table))
+        footer = _footer(name, run, len(table))
         with (store / name / range_name(run)).open("xb") as sink:
             sink.writelines(content(schema.TABLES[name], table, footer))
 
@@ -99,19 +99,18 @@ def _write_wide(store: Path, rows: Skeleton, seqnos: range) -> None:
     }
     for name, count in counts.items():
         parts = (rows_of(name, part, run) for part, run in _parts(rows, seqnos, SPAN * 5))
-        footer = _footer(name, seqnos, count, "0" * 64)
+        footer = _footer(name, seqnos, count)
         file = store / name / range_name(seqnos)
         write_groups(file, schema.TABLES[name], _groups(parts), footer)
 
 
-def _footer(name: str, run: range, rows: int, digest_of_rows: str) -> Footer:
+def _footer(name: str, run: range, rows: int) -> Footer:
     return Footer(
         schema=schema.VERSION,
         tonframes=version("tonframes"),
         network=NETWORK,
         service=SERVICE,
         rows=rows,
-        digest=digest_of_rows,
         start=run.start,
         stop=run.stop,
         proof="synthetic",
