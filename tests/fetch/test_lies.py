@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 from chain import synthetic_blocks
 from fake_service import FakeService, whole_histories
+from slow import slow
 from fault_server import answer
 from faulty_service import (
     INFO,
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 FIRST = 90_000_080
 #: Crosses a border of files at ….100; a shard splits after ….104.
-SEQNOS = range(FIRST + 15, FIRST + 35)
+SEQNOS = range(FIRST + 18, FIRST + 32)
 HIT = FIRST + 26
 ALONE = range(HIT, HIT + 1)
 
@@ -547,7 +548,7 @@ def test_a_service_without_blocks_must_send_the_messages_too(chain, tmp_path):
 
 
 @pytest.mark.parametrize("change", MESSAGES)
-@pytest.mark.parametrize("place", [0, 1, -1])
+@pytest.mark.parametrize("place", [0, *slow(1, -1)])
 def test_histories_need_the_messages_too(tmp_path, monkeypatch, change, place):
     monkeypatch.setattr("tonframes.fetch.block.FIRST_WAIT", 0.001)
     monkeypatch.setattr("tonframes.fetch.block.LONGEST_WAIT", 0.002)
