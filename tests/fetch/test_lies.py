@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import pytest
 from chain import synthetic_blocks
 from fake_service import FakeService, whole_histories
-from slow import slow
 from fault_server import answer
 from faulty_service import (
     INFO,
@@ -29,6 +28,7 @@ from faulty_service import (
     every,
     telling,
 )
+from slow import slow
 
 import tonframes as tf
 from tonframes.client import Client
