@@ -31,8 +31,8 @@ from tempfile import mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from chain import synthetic_blocks
+from fake_service import FakeService, Troubles, whole_histories
 from faulty_service import STORM, Faulty, append, digests, fetch_in_a_hurry
-from history_service import HistoryService, Troubles, whole_histories
 
 import tonframes as tf
 from tonframes.store import Store
@@ -192,7 +192,7 @@ class Round:
         with (
             small_disk(self.disk) as mounted,
             Faulty(self.truth, self.dialect, windows=self.windows) as service,
-            HistoryService(self.rows, troubles) as histories,
+            FakeService(self.rows, troubles) as histories,
         ):
             service.storm(self.seed, self.share, STORM[self.dialect])
             half = len(self.seqnos) // 2

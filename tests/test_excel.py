@@ -9,7 +9,6 @@ from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
 
-import openpyxl
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -26,8 +25,14 @@ from tonframes.wire import schema
 BLOCKS = tf.read_blocks(tf.sample())
 
 
+def load_workbook(path):
+    import openpyxl
+
+    return openpyxl.load_workbook(path)
+
+
 def sheet(path, name=None):
-    book = openpyxl.load_workbook(path)
+    book = load_workbook(path)
     return book[name] if name else book.worksheets[0]
 
 
@@ -55,7 +60,7 @@ def written(tmp_path, values, dtype=None):
 def test_blocks_have_a_sheet_for_each_table_with_every_row(tmp_path):
     blocks = tf.read_blocks(tf.sample(), range(90_000_000, 90_000_004))
     file = write(tmp_path, blocks)
-    book = openpyxl.load_workbook(file)
+    book = load_workbook(file)
     assert book.sheetnames == ["transactions", "messages", "blocks", "address_book"]
     for name in blocks.names:
         frame = getattr(blocks, name)
@@ -74,10 +79,10 @@ def test_accounts_and_a_single_frame_are_written_too(tmp_path):
 def test_tables_without_rows_are_left_out_of_a_set(tmp_path):
     answer = tf.read_blocks(tf.sample(), [90_000_000]).to_json(dialect="specification")
     parsed = tf.parse_blocks(answer)
-    sheets = openpyxl.load_workbook(write(tmp_path, parsed)).sheetnames
+    sheets = load_workbook(write(tmp_path, parsed)).sheetnames
     assert sheets == ["transactions", "messages", "address_book"]
     empty = tf.parse_blocks({"transactions": []})
-    assert openpyxl.load_workbook(write(tmp_path, empty)).sheetnames == list(empty.names)
+    assert load_workbook(write(tmp_path, empty)).sheetnames == list(empty.names)
 
 
 def test_a_column_with_a_long_integer_is_text_and_says_so(tmp_path):

@@ -1,4 +1,4 @@
-"""The notebooks run offline and in any folder, and assert what their text says."""
+"""The notebooks are short and assert what their text says; `make docs` runs them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
-from executed import run
 
-#: Notebooks that fetch much or start several engines.
-LONG = {"06", "08"}
 NOTEBOOKS = sorted((Path(__file__).parents[1] / "notebooks").glob("*.ipynb"))
 
 
@@ -34,19 +31,3 @@ def test_notebooks_are_short_and_end_with_an_assertion(notebook):
 
 def test_there_are_eleven_notebooks():
     assert [path.stem[:2] for path in NOTEBOOKS] == [f"{number:02}" for number in range(1, 12)]
-
-
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(
-    "notebook",
-    [
-        # `make docs` runs all notebooks too.
-        pytest.param(path, marks=[pytest.mark.slow] * (path.stem[:2] in LONG))
-        for path in NOTEBOOKS
-    ],
-    ids=lambda path: path.stem,
-)
-def test_notebooks_run(notebook, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    run(cells(notebook, "code"), notebook.name)

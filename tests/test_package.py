@@ -10,6 +10,7 @@ import sys
 import tomllib
 import zipfile
 from email import message_from_bytes
+from functools import cache
 from importlib.metadata import packages_distributions
 from itertools import chain
 from pathlib import Path
@@ -135,14 +136,17 @@ def test_every_declared_package_of_the_library_is_imported():
     assert {name_of(line) for line in PYPROJECT["dependencies"]} <= imported
 
 
+@cache
 def imports_of(folder):
-    """Yield every module with the top-level name of each import in it."""
+    """Return every module with the top-level name of each import in it."""
+    found = []
     for path in sorted(folder.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(node, ast.Import):
-                yield from ((path.name, alias.name.split(".")[0]) for alias in node.names)
+                found += [(path.name, alias.name.split(".")[0]) for alias in node.names]
             elif isinstance(node, ast.ImportFrom) and node.level == 0:
-                yield path.name, node.module.split(".")[0]
+                found.append((path.name, node.module.split(".")[0]))
+    return found
 
 
 def test_the_lowest_versions_are_those_declared():

@@ -384,24 +384,6 @@ def serve(
 
 
 @app.command
-def upgrade(store: Place, /) -> None:
-    """Rewrite the files of a store that an older version of tonframes has written.
-
-    Parameters
-    ----------
-    store
-        a store
-    """
-    from tonframes.wire.schema import VERSION
-
-    rewritten = tf.upgrade_store(store)
-    for file in rewritten:
-        print(f"rewrote {inert(str(file))}")
-    name = inert(str(store))
-    print(f"{len(rewritten)} files rewritten; {name} has version {VERSION} of the columns")
-
-
-@app.command
 def compact(store: Place, /, *, grace: str = "1h", by_account: bool = False) -> None:
     """Join the small files of a store, which makes reading faster.
 

@@ -3,8 +3,6 @@
 import json
 from datetime import UTC, datetime, timedelta
 
-import dask.dataframe as dd
-import duckdb
 import narwhals as nw
 import pandas as pd
 import polars as pl
@@ -21,14 +19,27 @@ from tonframes.wire import schema
 A, B, C = (f"0:{digit * 64}" for digit in "ABC")
 NOON = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
+
+def _duckdb(table):
+    import duckdb
+
+    return duckdb.from_arrow(table)
+
+
+def _dask(table):
+    import dask.dataframe as dd
+
+    return dd.from_pandas(table.to_pandas(), npartitions=2)
+
+
 ENGINES = {
     "pandas": lambda table: table.to_pandas(),
     "pandas of Arrow": lambda table: table.to_pandas(types_mapper=pd.ArrowDtype),
     "polars": pl.from_arrow,
     "polars lazy": lambda table: pl.from_arrow(table).lazy(),
     "pyarrow": lambda table: table,
-    "DuckDB": duckdb.from_arrow,
-    "Dask": lambda table: dd.from_pandas(table.to_pandas(), npartitions=2),
+    "DuckDB": _duckdb,
+    "Dask": _dask,
 }
 engines = pytest.mark.parametrize("engine", ENGINES.values(), ids=ENGINES)
 

@@ -20,9 +20,9 @@ from pathlib import Path
 import loky
 import pytest
 from chain import synthetic_blocks
+from fake_service import Chain, FakeService, Troubles, apart
 from fault_server import answer
 from slow import slow
-from window_service import Chain, Troubles, WindowService, apart
 from workers import children, killing, pool, pressing, slowed, until
 
 import tonframes as tf
@@ -34,14 +34,14 @@ from tonframes.fetch.proof import Shard
 from tonframes.fetch.workers import processes_pay
 from tonframes.store import Store
 
-FIRST = 90_000_130
-SEQNOS = range(FIRST + 20, FIRST + 330)  # four spans, the first and the last in part
+FIRST = 90_000_180
+SEQNOS = range(FIRST + 10, FIRST + 230)  # four spans, the first and the last in part
 FOLDERS = ("transactions", "messages", "blocks")
 
 
 @cache
 def bodies() -> list[dict]:
-    return synthetic_blocks(340, seed=3, first_seqno=FIRST, transactions_per_block=4)
+    return synthetic_blocks(240, seed=3, first_seqno=FIRST, transactions_per_block=4)
 
 
 @cache
@@ -56,7 +56,7 @@ def two_cores(monkeypatch):
 
 @pytest.fixture
 def service():
-    with WindowService(chain()) as service:
+    with FakeService(chain()) as service:
         yield service
 
 
@@ -79,7 +79,7 @@ def contents(store: Path) -> dict[str, bytes]:
 def expected(tmp_path_factory) -> Path:
     """What one process fetches. A footer names the service, so its address is the same."""
     path = tmp_path_factory.mktemp("expected") / "store"
-    with WindowService(chain()) as service:
+    with FakeService(chain()) as service:
         fetch(service.url, path, 1)
     return path
 
@@ -93,7 +93,7 @@ def rows(store: Path) -> dict[str, object]:
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("kind", ["threads", "processes", *slow("fork")])
+@pytest.mark.parametrize("kind", ["threads", *slow("processes", "fork")])
 def test_files_are_those_of_one_process(service, tmp_path, kind):
     fetch(service.url, tmp_path / "here", 1)
     with pool(kind) as executor:
@@ -109,8 +109,10 @@ def test_our_processes_write_the_same_files(service, tmp_path):
     assert not children()
 
 
-def test_without_a_store_the_rows_come_back(service, expected):
-    blocks = fetch(service.url, None, 2)
+@pytest.mark.parametrize("kind", ["threads", *slow("processes")])
+def test_without_a_store_the_rows_come_back(service, expected, kind):
+    with pool(kind) as executor:
+        blocks = fetch(service.url, None, executor)
     held = rows(expected)
     for name in FOLDERS:
         assert blocks.arrow(name).to_pylist() == held[name]
@@ -157,7 +159,7 @@ def test_a_pool_that_broke_is_replaced(service, tmp_path, expected):
 
 @pytest.mark.slow
 def test_a_task_that_loses_every_worker_is_named(tmp_path):
-    with WindowService(chain(), Troubles(absent=("blocks", "transactions"))) as service:
+    with FakeService(chain(), Troubles(absent=("blocks", "transactions"))) as service:
         killed = killing(service, lambda path: "Shards?" in path and "seqno=90000350" in path)
         with pytest.raises(tf.IncompleteError, match="90000300:90000400: 3 workers") as caught:
             fetch(service.url, tmp_path, 2)
@@ -243,7 +245,7 @@ def test_spark_fetches_each_range_by_itself(service, tmp_path, expected):
 
 @pytest.mark.parametrize("executor", [1, *slow(2)])
 def test_a_service_without_the_last_blocks(service, tmp_path, executor):
-    beyond = range(SEQNOS.start, FIRST + 400)
+    beyond = range(SEQNOS.start, FIRST + 340)
     with pytest.raises(tf.RequestError, match="not indexed yet") as caught:
         fetch(service.url, tmp_path, executor, beyond, deadline=2.0)
     assert caught.value.missing[-1].stop == beyond.stop
@@ -256,9 +258,9 @@ def test_a_service_without_the_last_blocks(service, tmp_path, executor):
 @pytest.mark.slow
 def test_an_error_without_a_store_has_what_came(service):
     with pytest.raises(tf.RequestError) as caught:
-        fetch(service.url, None, 2, range(SEQNOS.start, FIRST + 400), deadline=2.0)
+        fetch(service.url, None, 2, range(SEQNOS.start, FIRST + 340), deadline=2.0)
     assert caught.value.partial.seqnos
-    assert caught.value.missing[-1].stop == FIRST + 400
+    assert caught.value.missing[-1].stop == FIRST + 340
 
 
 class Pending(Executor):
@@ -281,11 +283,11 @@ class Pending(Executor):
 
 
 def test_after_an_error_what_is_under_way_ends_and_no_more_begins(tmp_path):
-    with WindowService(chain()) as service:
+    with FakeService(chain()) as service:
         usual = service.otherwise
 
         def reply(handler) -> None:
-            if "seqno=90000149" in handler.path:  # before the first span
+            if "seqno=90000189" in handler.path:  # before the first span
                 answer(b'{"error":"bad seqno"}', 422)(handler)
                 return
             if "seqno=90000199" in handler.path:  # before the second
@@ -463,8 +465,9 @@ def test_settings_carry_the_key_and_do_not_show_it():
     assert again.key.mask(f"it is {KEY}") == "it is ***"
 
 
-def test_workers_send_the_key(service, tmp_path):
-    with pool("processes") as executor:
+@pytest.mark.parametrize("kind", ["threads", *slow("processes")])
+def test_workers_send_the_key(service, tmp_path, kind):
+    with pool(kind) as executor:
         fetch(service.url, tmp_path, executor, api_key=KEY)
     assert {seen.headers.get("X-API-Key") for seen in service.seen} == {KEY}
     for file in tmp_path.rglob("*"):
@@ -497,6 +500,7 @@ def in_a_daemon(url: str, store: Path, pipe) -> None:
     pipe.send(len(children()))
 
 
+@pytest.mark.slow
 def test_a_daemon_fetches_alone(service, tmp_path):
     ours, theirs = get_context("fork").Pipe()
     arguments = (service.url, tmp_path / "store", theirs)
@@ -507,6 +511,7 @@ def test_a_daemon_fetches_alone(service, tmp_path):
     assert Store(tmp_path / "store").held() == (SEQNOS[:60],)
 
 
+@pytest.mark.slow
 def test_large_fetches_use_processes_by_default(service, tmp_path, monkeypatch, expected):
     monkeypatch.setattr(blocks, "LARGE", 100)
     monkeypatch.setattr(workers, "cores", lambda: 2)

@@ -15,6 +15,7 @@ from chain import synthetic_blocks
 from fault_server import FaultServer, answer
 from pandas.testing import assert_frame_equal
 from peaks import peak_of
+from slow import slow
 
 import tonframes as tf
 from tonframes.addresses import to_friendly
@@ -32,11 +33,13 @@ from tonframes.wire.tables import in_order
 FIRST = 90_000_000
 SEQNOS = range(FIRST + 55, FIRST + 65)
 NOBODY = "0:" + "0" * 63 + "1"
+#: For tests of what differs between the dialects; the others run with both in the slow run.
+DIALECTS = pytest.mark.parametrize("service", ["service", "specification"], indirect=True)
 #: These tests are not about the warning.
 UNKNOWN = pytest.mark.filterwarnings("ignore:.* knows no state of")
 
 
-@pytest.fixture(params=["service", "specification"])
+@pytest.fixture(params=["service", *slow("specification")])
 def service(request):
     with tf.serve(tf.sample(), dialect=request.param) as url:
         yield url, request.param
@@ -70,6 +73,7 @@ def entries(blocks):
 # ── blocks ───────────────────────────────────────────────────────────────────────────────────────
 
 
+@DIALECTS
 @pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
 def test_fetching_gives_the_same_with_and_without_a_store(service, client, tmp_path, kept):
     fetched = tf.fetch_blocks(SEQNOS, client=client, store=tmp_path / "s" if kept else None)
@@ -144,6 +148,7 @@ def test_pages_are_turned_until_one_is_not_full(service, client, monkeypatch):
         assert fetched.arrow(name).equals(table), name
 
 
+@DIALECTS
 def test_a_page_that_is_just_full(client, monkeypatch):
     # 25 transactions a block: the fifth page of 5 is full, and what follows it is the end.
     monkeypatch.setattr(block_pages, "MOST_ROWS", 5)
@@ -478,6 +483,7 @@ def test_wrong_ages_are_refused(client, addresses, tmp_path, age):
         tf.fetch_accounts(addresses[:1], max_age=age, client=client, store=tmp_path)
 
 
+@DIALECTS
 def test_blocks_before_the_end_of_the_chain_are_kept(client, tmp_path):
     with pytest.raises(tf.RequestError, match="is not indexed yet") as caught:
         tf.fetch_blocks(range(FIRST + 110, FIRST + 130), client=client, store=tmp_path)
@@ -564,6 +570,7 @@ def test_a_store_of_another_network_is_refused_before_blocks_are_asked_for(clien
     assert client.statistics.requests == 1
 
 
+@DIALECTS
 def test_the_footer_names_the_proof(service, client, tmp_path):
     tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
     store = Store(tmp_path)

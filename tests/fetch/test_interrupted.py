@@ -129,8 +129,17 @@ def test_a_process_that_ends_at_a_random_moment_loses_little(service, chain, tmp
     whole(store, chain[0])
 
 
-@pytest.mark.parametrize("windows", [True, False])
-@pytest.mark.parametrize("answers", [5, 60, *slow(110)])
+@pytest.mark.parametrize(
+    ("answers", "windows"),
+    [
+        (5, True),
+        (60, False),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in [(5, False), (60, True), (110, True), (110, False)]
+        ),
+    ],
+)
 def test_ctrl_c_keeps_what_has_come_without_another_request(
     service, chain, tmp_path, answers, windows
 ):

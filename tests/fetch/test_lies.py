@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 from chain import synthetic_blocks
+from fake_service import FakeService, whole_histories
 from fault_server import answer
 from faulty_service import (
     INFO,
@@ -27,7 +28,7 @@ from faulty_service import (
     every,
     telling,
 )
-from history_service import HistoryService, whole_histories
+from slow import slow
 
 import tonframes as tf
 from tonframes.client import Client
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 FIRST = 90_000_080
 #: Crosses a border of files at ….100; a shard splits after ….104.
-SEQNOS = range(FIRST + 15, FIRST + 35)
+SEQNOS = range(FIRST + 18, FIRST + 32)
 HIT = FIRST + 26
 ALONE = range(HIT, HIT + 1)
 
@@ -487,13 +488,13 @@ def test_an_info_with_text_for_a_number_is_refused_by_its_path(chain, tmp_path, 
 
 
 def test_a_state_with_text_for_its_last_lt_is_refused_by_its_path(tmp_path, monkeypatch):
-    def spoilt(self, addresses, last, states=HistoryService._states):
+    def spoilt(self, addresses, last, states=FakeService._states):
         return with_text(states(self, addresses, last), "last_transaction_lt")
 
-    monkeypatch.setattr(HistoryService, "_states", spoilt)
+    monkeypatch.setattr(FakeService, "_states", spoilt)
     rows = whole_histories()
     account = rows[0]["account"]
-    with HistoryService(rows) as service, connect(service, FakeClock(), api_key=KEY) as client:
+    with FakeService(rows) as service, connect(service, FakeClock(), api_key=KEY) as client:
         for call in (tf.fetch_transactions, tf.fetch_accounts):
             names_the_number(
                 lambda call=call: call([account], client=client, store=tmp_path),
@@ -547,7 +548,7 @@ def test_a_service_without_blocks_must_send_the_messages_too(chain, tmp_path):
 
 
 @pytest.mark.parametrize("change", MESSAGES)
-@pytest.mark.parametrize("place", [0, 1, -1])
+@pytest.mark.parametrize("place", [0, *slow(1, -1)])
 def test_histories_need_the_messages_too(tmp_path, monkeypatch, change, place):
     monkeypatch.setattr("tonframes.fetch.block.FIRST_WAIT", 0.001)
     monkeypatch.setattr("tonframes.fetch.block.LONGEST_WAIT", 0.002)
@@ -559,7 +560,7 @@ def test_histories_need_the_messages_too(tmp_path, monkeypatch, change, place):
     account, mine = max(sent.items(), key=lambda item: len(item[1]))
     hit = mine[place]
     ill = [change(row) if row is hit else row for row in rows]
-    with HistoryService(ill) as service, Client(service.url) as client:
+    with FakeService(ill) as service, Client(service.url) as client:
         fetch = partial(tf.fetch_transactions, account, client=client, store=tmp_path)
         with pytest.raises(tf.IncompleteError, match=f"lt {hit['lt']}.*not with all its messages"):
             fetch()

@@ -8,8 +8,8 @@ from functools import cache
 import pandas as pd
 import pytest
 from chain import synthetic_blocks
+from fake_service import Chain, FakeService, Troubles, displaced
 from slow import slow, slow_after
-from window_service import Chain, Troubles, WindowService, displaced
 
 import tonframes as tf
 from tonframes.fetch.network import lacks_windows
@@ -74,7 +74,7 @@ def test_the_first_block_of_a_service_takes_a_few_requests_more(deployed, tmp_pa
 
 @cache
 def long_chain():
-    bodies = synthetic_blocks(601, seed=4, first_seqno=FIRST, transactions_per_block=12)
+    bodies = synthetic_blocks(301, seed=4, first_seqno=FIRST, transactions_per_block=12)
     return Chain.of(displaced(bodies, by=9_000_000, seconds=6))
 
 
@@ -82,15 +82,15 @@ def long_chain():
 @pytest.mark.parametrize("limits", slow_after(1, [(100, 15), (30, 25), (1000, 15)]))
 def test_a_plan_is_within_a_tenth_of_what_the_fetch_takes(limits):
     max_limit, most = limits
-    seqnos = range(FIRST + 10, FIRST + 590)
+    seqnos = range(FIRST + 10, FIRST + 290)
     troubles = Troubles(max_limit=max_limit)
-    with WindowService(long_chain(), troubles) as service, tf.Client(service.url) as client:
+    with FakeService(long_chain(), troubles) as service, tf.Client(service.url) as client:
         plan = tf.plan_blocks(seqnos, client=client, store=None)
         assert client.statistics.requests <= most
         taken = cost(client, seqnos, None)
         assert abs(plan.requests - taken) <= max(1, taken / 10)
         assert plan.transactions == pytest.approx(12 * len(seqnos), rel=0.05)
-        assert plan.requests_by_block == 2 * len(seqnos) + 7
+        assert plan.requests_by_block == 2 * len(seqnos) + 4
         assert list(plan.ways.requests) == [plan.requests_by_windows, plan.requests_by_block]
 
 

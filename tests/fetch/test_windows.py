@@ -9,10 +9,10 @@ from functools import cache
 
 import pytest
 from chain import synthetic_blocks
+from fake_service import Chain, FakeService, Troubles, apart, displaced
 from fault_server import raw
 from faulty_service import digests
 from slow import SEEDS, slow, slow_after
-from window_service import Chain, Troubles, WindowService, apart, displaced
 
 import tonframes as tf
 from tonframes.client import Client
@@ -21,11 +21,11 @@ from tonframes.fetch.network import lacks_windows
 from tonframes.store import Store
 
 FIRST = 90_000_150
-SEQNOS = range(FIRST + 12, FIRST + 140)  # across a border of files, a split and a merge
+SEQNOS = range(FIRST + 12, FIRST + 90)  # across a border of files, a split and a merge
 
 
 @cache
-def bodies(count: int = 150, transactions: int = 8) -> list[dict]:
+def bodies(count: int = 100, transactions: int = 8) -> list[dict]:
     """Make a chain whose shards lie among each other in time and in logical time."""
     made = synthetic_blocks(count, seed=1, first_seqno=FIRST, transactions_per_block=transactions)
     return displaced(made, by=9_000_000, seconds=6)
@@ -39,7 +39,7 @@ def chain() -> Chain:
 @cache
 def one_by_one() -> tuple[dict, dict]:
     """What a fetch of one masterchain block at a time gives: tables, and the address book."""
-    with WindowService(chain()) as service, Client(service.url) as client:
+    with FakeService(chain()) as service, Client(service.url) as client:
         lacks_windows(client)
         fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
         assert service.answered["blocks", 200] == 0
@@ -47,7 +47,7 @@ def one_by_one() -> tuple[dict, dict]:
 
 
 def digests_of(seqno: int) -> str:
-    with WindowService(chain()) as service, Client(service.url) as client:
+    with FakeService(chain()) as service, Client(service.url) as client:
         lacks_windows(client)
         return digests(tf.fetch_blocks(seqno, client=client, store=None))["transactions"]
 
@@ -63,7 +63,7 @@ def short_waits(monkeypatch):
     monkeypatch.setattr(block, "LONGEST_WAIT", 0.02)
 
 
-def fetch(service: WindowService, store=None, **options) -> tf.Blocks:
+def fetch(service: FakeService, store=None, **options) -> tf.Blocks:
     with Client(service.url, **options) as client:
         return tf.fetch_blocks(SEQNOS, client=client, store=store, progress=False)
 
@@ -78,7 +78,7 @@ def goal(fetched: tf.Blocks, limit: int) -> float:
 
 @pytest.mark.parametrize("limit", [1000, 100])
 def test_it_takes_few_requests(limit):
-    with WindowService(chain(), Troubles(max_limit=limit)) as service:
+    with FakeService(chain(), Troubles(max_limit=limit)) as service:
         fetched = fetch(service)
     assert digests(fetched) == one_by_one()[0]
     assert service.requests <= goal(fetched, limit)
@@ -88,7 +88,7 @@ def test_it_takes_few_requests(limit):
 @pytest.mark.parametrize(("seqnos", "transactions"), [(500, 25), (1500, 8)])
 def test_long_ranges_take_few_requests(seqnos, transactions):
     long = Chain.of(bodies(seqnos + 20, transactions))
-    with WindowService(long) as service, Client(service.url) as client:
+    with FakeService(long) as service, Client(service.url) as client:
         wanted = range(FIRST + 10, FIRST + 10 + seqnos)
         # Several processes, each of which proves its own part, take more requests.
         fetched = tf.fetch_blocks(wanted, client=client, store=None, executor=1)
@@ -97,12 +97,12 @@ def test_long_ranges_take_few_requests(seqnos, transactions):
 
 
 def test_the_address_book_is_that_of_the_blocks_asked_for():
-    with WindowService(chain()) as service:
+    with FakeService(chain()) as service:
         assert book(fetch(service)) == one_by_one()[1]
 
 
 def test_the_store_holds_the_same_with_the_same_proof(tmp_path):
-    with WindowService(chain()) as service:
+    with FakeService(chain()) as service:
         fetched = fetch(service, tmp_path)
     assert digests(fetched) == one_by_one()[0]
     store = Store(tmp_path)
@@ -137,7 +137,7 @@ IN_ALL = ["pages that are too slow", "lists that are cut short", "replicas that 
 )
 @pytest.mark.parametrize("seed", slow_after(1, SEEDS))
 def test_whatever_happens_the_same_comes(name, seed):
-    with WindowService(chain(), Troubles(seed=seed, **TROUBLES[name])) as service:
+    with FakeService(chain(), Troubles(seed=seed, **TROUBLES[name])) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     if name != ABSENT:
         assert service.answered["transactions", 200]
@@ -150,7 +150,7 @@ PAGED = "rows of one lt and of one second on several pages"
 @pytest.mark.parametrize("name", slow_after(2, (name for name in TROUBLES if name != PAGED)))
 def test_whatever_happens_the_same_comes_block_by_block(name):
     troubles = Troubles(**TROUBLES[name])
-    with WindowService(chain(), troubles) as service, Client(service.url) as client:
+    with FakeService(chain(), troubles) as service, Client(service.url) as client:
         lacks_windows(client)
         fetched = tf.fetch_blocks(SEQNOS, client=client, store=None, progress=False)
         assert digests(fetched) == one_by_one()[0]
@@ -159,7 +159,7 @@ def test_whatever_happens_the_same_comes_block_by_block(name):
 
 def test_pages_that_do_not_come_in_time_become_smaller():
     troubles = Troubles(slow_over=100, silent=True)
-    with WindowService(chain(), troubles) as service, Client(service.url, timeout=0.3) as client:
+    with FakeService(chain(), troubles) as service, Client(service.url, timeout=0.3) as client:
         fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
         assert client.page_limit.rows <= 125
     assert digests(fetched) == one_by_one()[0]
@@ -168,7 +168,7 @@ def test_pages_that_do_not_come_in_time_become_smaller():
 @pytest.mark.parametrize("limit", [100, 7])
 def test_one_block_at_a_time_keeps_to_the_limit_as_well(limit):
     troubles = Troubles(max_limit=limit, absent=("blocks", "transactions"))
-    with WindowService(chain(), troubles) as service:
+    with FakeService(chain(), troubles) as service:
         assert digests(fetch(service)) == one_by_one()[0]
 
 
@@ -176,7 +176,7 @@ def test_one_block_at_a_time_keeps_to_the_limit_as_well(limit):
     "absent", [("blocks",), ("transactions",), ("blocks", "transactions")], ids=" and ".join
 )
 def test_a_service_without_the_operations_is_asked_block_by_block(absent):
-    with WindowService(chain(), Troubles(absent=absent)) as service:
+    with FakeService(chain(), Troubles(absent=absent)) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     unknown = [count for (name, status), count in service.answered.items() if status == 500]
     assert sum(unknown) <= 16, "it is not tried again and again"
@@ -201,7 +201,7 @@ def test_what_windows_never_show_is_read_by_itself(kind):
         ref = row.get("masterchain_block_ref", {"seqno": row.get("mc_block_seqno")})
         return ref["seqno"] == HIT and ("gen_utime" in row) == (kind == "blocks")
 
-    with WindowService(without(hidden)) as service:
+    with FakeService(without(hidden)) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     assert service.answered["masterchainBlockShards", 200] < 20
 
@@ -212,14 +212,14 @@ def test_rows_that_windows_show_of_another_block_are_read_by_themselves():
         row | {"mc_block_seqno": HIT + 1} if row["mc_block_seqno"] == HIT else row
         for row in made.transactions
     ]
-    with WindowService(made) as service:
+    with FakeService(made) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     assert service.answered["masterchainBlockShards", 200] < 40
 
 
 def test_windows_show_which_dialect_the_service_speaks():
     """What comes for a single masterchain block then is a part of its transactions."""
-    with WindowService(chain()) as service, Client(service.url) as client:
+    with FakeService(chain()) as service, Client(service.url) as client:
         tf.fetch_blocks(SEQNOS[:9], client=client, store=None)
         assert service.answered["blocks", 200]
         shards, left = service.operations["masterchainBlockShards"], [True] * 3
@@ -227,7 +227,7 @@ def test_windows_show_which_dialect_the_service_speaks():
         def transactions(query, last):
             by_masterchain_block = service.operations["transactionsByMasterchainBlock"]
             if left and left.pop():
-                return by_masterchain_block(query | {"limit": "2"}, last)
+                return by_masterchain_block(query | {"limit": ["2"]}, last)
             return shards(query, last)
 
         service.operations["masterchainBlockShards"] = transactions
@@ -242,7 +242,7 @@ def test_a_hole_is_named_and_the_rest_is_kept(tmp_path):
 
     made = without(hidden)
     made.by_mc[HIT] = ([], [])
-    with WindowService(made) as service:
+    with FakeService(made) as service:
         with pytest.raises(
             tf.IncompleteError, match=f"masterchain block {HIT} .*does not have it"
         ) as caught:
@@ -252,12 +252,12 @@ def test_a_hole_is_named_and_the_rest_is_kept(tmp_path):
 
 
 def test_a_fetch_past_the_last_block_keeps_what_there_is(tmp_path):
-    wanted = range(FIRST + 130, FIRST + 160)
-    with WindowService(chain()) as service, Client(service.url) as client:
+    wanted = range(FIRST + 80, FIRST + 110)
+    with FakeService(chain()) as service, Client(service.url) as client:
         with pytest.raises(tf.RequestError, match=r"available yet|indexed yet") as caught:
             tf.fetch_blocks(wanted, client=client, store=tmp_path)
         assert caught.value.status == 404
-    assert Store(tmp_path).held() == (range(FIRST + 130, FIRST + 150),)
+    assert Store(tmp_path).held() == (range(FIRST + 80, FIRST + 100),)
 
 
 # ── manners ──────────────────────────────────────────────────────────────────────────────────────
@@ -265,7 +265,7 @@ def test_a_fetch_past_the_last_block_keeps_what_there_is(tmp_path):
 
 @pytest.mark.parametrize("answered", [0, 1, 4])
 def test_a_service_that_falls_silent_is_given_up_at_the_deadline(answered):
-    with WindowService(chain(), Troubles(max_limit=50)) as service:
+    with FakeService(chain(), Troubles(max_limit=50)) as service:
         reply, stall = service.otherwise, raw(end="stall")
         service.otherwise = lambda handler: (
             stall(handler) if service.requests >= answered else reply(handler)
@@ -277,7 +277,7 @@ def test_a_service_that_falls_silent_is_given_up_at_the_deadline(answered):
 
 
 def test_the_bar_counts_the_time_of_the_clock(capsys):
-    with WindowService(chain()) as service, Client(service.url, requests_per_second=5) as client:
+    with FakeService(chain()) as service, Client(service.url, requests_per_second=5) as client:
         start = time.monotonic()
         tf.fetch_blocks(SEQNOS, client=client, store=None, progress=True)
         assert client.statistics.seconds_paused <= time.monotonic() - start
@@ -295,7 +295,7 @@ def test_one_thread_decodes_what_many_read(monkeypatch):
 
     monkeypatch.setattr(rows.pages, "blocks_tables", noted)
     monkeypatch.setattr(rows, "MANY", 1)
-    with WindowService(chain(), Troubles(max_limit=50)) as service:
+    with FakeService(chain(), Troubles(max_limit=50)) as service:
         fetch(service)
     assert len(threads - {threading.main_thread()}) == 1
 

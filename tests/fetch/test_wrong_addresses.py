@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 import pytest
-from history_service import HistoryService, whole_histories
+from fake_service import FakeService, whole_histories
 
 import tonframes as tf
 from tonframes.cli import main
@@ -22,7 +22,7 @@ BEFORE = "2026-05-28T20:25"
 MAINNET, TESTNET, OTHER = -239, -3, -217
 
 
-class NetworkService(HistoryService):
+class NetworkService(FakeService):
     """A service that says which network it shows."""
 
     global_id = MAINNET

@@ -25,7 +25,6 @@ import pytest
 from chain import Chain
 from pandas.testing import assert_frame_equal
 
-import tonframes as tf
 from tonframes.addresses import to_friendly
 from tonframes.analysis import undo_gas_exchange
 from tonframes.errors import StoreError

@@ -9,7 +9,7 @@ from threading import Thread
 import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
-from history_service import whole_histories
+from fake_service import whole_histories
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -14,8 +14,7 @@ from tonframes.analysis.engines import as_float, divided, first_match, one_if, r
 from tonframes.analysis.grouping import Options, Summary
 from tonframes.analysis.intake import Given
 from tonframes.errors import shorten
-from tonframes.network.prices import GAS_LIMIT
-from tonframes.network.prices import checked_prices
+from tonframes.network.prices import GAS_LIMIT, checked_prices
 from tonframes.wire.schema import TRANSACTIONS
 
 if TYPE_CHECKING:

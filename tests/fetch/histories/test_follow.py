@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import islice
 
 import pytest
-from history_service import HistoryService, whole_histories
+from fake_service import FakeService, whole_histories
 
 import tonframes as tf
 from tonframes.fetch import follow as blocks_follow
 from tonframes.fetch.histories import transactions as follow
 
-ROWS = whole_histories(blocks=40)
+ROWS = whole_histories()
 BUSY = [
     a
     for a in {row["account"]: None for row in ROWS}
@@ -24,7 +24,7 @@ def store(request, tmp_path):
     return tmp_path / "store" if request.param else None
 
 
-class Growing(HistoryService):
+class Growing(FakeService):
     """A service that has more transactions after every look at the states."""
 
     def __init__(self, rows, start, step):

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 from chain import synthetic_blocks
-from history_service import HistoryService
+from fake_service import FakeService
 from slow import slow, slow_after
 
 import tonframes as tf
@@ -40,7 +40,7 @@ def rows():
 def test_requests_and_transactions_are_about_those_of_the_fetch(rows, bounds):
     account = rows[0]["account"]
     moments = {k: datetime.fromtimestamp(1_780_000_000 + n, UTC) for k, n in bounds.items()}
-    with HistoryService(rows) as service, tf.Client(service.url) as client:
+    with FakeService(rows) as service, tf.Client(service.url) as client:
         client.page_limit.allow(100)
         plan = tf.plan_transactions(account, **moments, client=client, store=None)
         before = service.requests
@@ -53,7 +53,7 @@ def test_requests_and_transactions_are_about_those_of_the_fetch(rows, bounds):
 def test_what_is_held_needs_no_requests(rows, tmp_path):
     account = rows[0]["account"]
     until = datetime.fromtimestamp(1_780_000_900, UTC)
-    with HistoryService(rows) as service, tf.Client(service.url) as client:
+    with FakeService(rows) as service, tf.Client(service.url) as client:
         tf.fetch_transactions(account, until=until, client=client, store=tmp_path)
         plan = tf.plan_transactions(account, until=until, client=client, store=tmp_path)
     assert (plan.requests, plan.held) == (0, 1)
@@ -65,7 +65,7 @@ def test_after_an_interruption_what_is_held_is_told_and_not_counted(rows, tmp_pa
     account = rows[0]["account"]
     ends = [datetime.fromtimestamp(1_780_000_000 + n, UTC) for n in (1100, until or 0)]
     bounds = {"since": "2026-01-01", "until": ends[1] if until else None}
-    with HistoryService(rows) as service, tf.Client(service.url) as client:
+    with FakeService(rows) as service, tf.Client(service.url) as client:
         part = bounds | {"until": ends[0]}
         came = tf.fetch_transactions(account, **part, client=client, store=tmp_path)
         plan = tf.plan_transactions(account, **bounds, client=client, store=tmp_path)
@@ -78,7 +78,7 @@ def test_after_an_interruption_what_is_held_is_told_and_not_counted(rows, tmp_pa
 
 def test_a_damaged_file_does_not_stop_the_plan(rows, tmp_path):
     account = rows[0]["account"]
-    with HistoryService(rows) as service, tf.Client(service.url) as client:
+    with FakeService(rows) as service, tf.Client(service.url) as client:
         tf.fetch_transactions(account, client=client, store=tmp_path)
         for file in (tmp_path / "account_transactions").iterdir():  # a slow fetch commits often
             file.write_bytes(file.read_bytes()[:-200])

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from itertools import count
 
 import pytest
+from fake_service import FakeService, Row, Troubles, whole_histories
 from fault_server import error
-from history_service import HistoryService, Row, Troubles, whole_histories
 from slow import slow
 from workers import children, killing, pool, pressing
 
@@ -40,7 +41,7 @@ def two_cores(monkeypatch):
 
 @pytest.fixture
 def service():
-    with HistoryService(truth()) as service:
+    with FakeService(truth()) as service:
         yield service
 
 
@@ -58,7 +59,7 @@ def rows(history: tf.Transactions) -> dict[str, list]:
 
 @pytest.fixture(scope="module")
 def expected() -> dict[str, list]:
-    with HistoryService(truth()) as service:
+    with FakeService(truth()) as service:
         return rows(fetch(service.url, None, 1))
 
 
@@ -108,7 +109,7 @@ def test_a_transaction_that_does_not_come_is_named(tmp_path, monkeypatch, execut
     monkeypatch.setattr(block, "LONGEST_WAIT", 0.002)
     lost = next(row for row in truth() if row["prev_trans_lt"] != "0")
     with (
-        HistoryService(truth(), Troubles(gone=frozenset({lost["hash"]}))) as service,
+        FakeService(truth(), Troubles(gone=frozenset({lost["hash"]}))) as service,
         pytest.raises(tf.IncompleteError, match=f"lt {lost['lt']}") as caught,
     ):
         fetch(service.url, tmp_path, executor)
@@ -118,11 +119,11 @@ def test_a_transaction_that_does_not_come_is_named(tmp_path, monkeypatch, execut
 
 @pytest.mark.parametrize("executor", [1, ThreadPoolExecutor(2), *slow(2)], ids=repr_of)
 def test_a_service_that_dies_is_told_and_what_came_is_kept(tmp_path, expected, executor):
-    with HistoryService(truth()) as service:
-        usual = service.otherwise
+    with FakeService(truth()) as service:
+        usual, arrived = service.otherwise, count()
 
         def reply(handler) -> None:
-            alive = service.requests < 8
+            alive = next(arrived) < 8
             (usual if alive else error("gone", 503))(handler)
 
         service.otherwise = reply

@@ -16,8 +16,8 @@ from random import Random
 
 import pytest
 from chain import Chain
+from fake_service import FakeService, Troubles, whole_histories
 from faulty_service import append
-from history_service import HistoryService, Troubles, whole_histories
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
@@ -43,7 +43,7 @@ def _short_waits(monkeypatch):
 
 @pytest.fixture(scope="module")
 def rows():
-    return whole_histories()
+    return whole_histories(60)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def moment(second):
 
 @pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
 def test_all_transactions_of_all_accounts_come(rows, truth, accounts, tmp_path, kept):
-    with HistoryService(rows) as service, tf.Client(service.url) as client:
+    with FakeService(rows) as service, tf.Client(service.url) as client:
         history = tf.fetch_transactions(
             accounts, client=client, store=tmp_path / "s" if kept else None
         )
@@ -147,7 +147,7 @@ def known_states():
 
 @pytest.fixture(scope="module")
 def service(rows):
-    with HistoryService(rows) as service:
+    with FakeService(rows) as service:
         yield service
 
 
@@ -342,7 +342,7 @@ def test_an_account_that_never_existed_has_an_empty_result_that_says_so(client, 
         assert "unknown to the service" in repr(history)
 
 
-class WithoutStates(HistoryService):
+class WithoutStates(FakeService):
     """A service whose answers lack the states of accounts."""
 
     def _states(self, _addresses, _last):
@@ -368,7 +368,7 @@ def test_an_account_that_begins_later_is_not_unknown_any_more(rows, truth, accou
         if min(row["now"] for row in rows if row["account"] == account) > now[0] + 10
     )
     for until, unknown in ((now[0] + 5, (account,)), (None, ())):
-        with HistoryService(rows, Troubles(gone=frozenset())) as service:
+        with FakeService(rows, Troubles(gone=frozenset())) as service:
             if until:
                 service.set_rows([row for row in rows if row["account"] != account])
             with tf.Client(service.url) as client:
@@ -456,7 +456,7 @@ def test_a_period_that_ends_now_is_no_warning_and_says_until_when_it_is_held(row
     now = int(time.time())
     late = now - max(row["now"] for row in rows)
     recent = [row | {"now": row["now"] + late} for row in rows]
-    with HistoryService(recent) as service, tf.Client(service.url) as client:
+    with FakeService(recent) as service, tf.Client(service.url) as client:
         for until in (moment(now), moment(now + 10**6)):
             history = tf.fetch_transactions(accounts[:3], until=until, client=client, store=None)
             last = min(
@@ -536,7 +536,7 @@ TROUBLES = {
 
 def under_troubles(rows, truth, accounts, troubles, store):
     now = sorted(truth["transactions"]["now"].to_pylist())
-    with HistoryService(rows, troubles) as service, tf.Client(service.url) as client:
+    with FakeService(rows, troubles) as service, tf.Client(service.url) as client:
         for since, until in ((now[-1] - 60, now[-1] - 25), (now[0] + 20, now[-1] - 25)):
             bounds = {"since": moment(since), "until": moment(until)}
             history = tf.fetch_transactions(accounts, **bounds, client=client, store=store)
@@ -568,7 +568,7 @@ def test_a_hole_that_is_never_filled_is_an_error_and_the_rest_is_kept(
 ):
     chain = [row for row in rows if row["account"] == accounts[0]]
     gone = chain[len(chain) // 2]
-    with HistoryService(rows) as service, tf.Client(service.url) as client:
+    with FakeService(rows) as service, tf.Client(service.url) as client:
         service.troubles.gone = frozenset([gone["hash"]])
         with pytest.raises(tf.IncompleteError, match=f"lt {gone['lt']}.* did not come") as error:
             tf.fetch_transactions(accounts[:3], client=client, store=tmp_path)
@@ -595,7 +595,7 @@ def test_a_result_with_a_hole_is_not_said_to_be_whole(rows, accounts, tmp_path):
     chain = [row for row in rows if row["account"] == accounts[0]]
     gone = chain[len(chain) // 2]
     troubles = Troubles(gone=frozenset([gone["hash"]]))
-    with HistoryService(rows, troubles) as service, tf.Client(service.url) as client:
+    with FakeService(rows, troubles) as service, tf.Client(service.url) as client:
         for store in (tmp_path, None):
             with pytest.raises(tf.IncompleteError) as error:
                 tf.fetch_transactions(accounts[0], client=client, store=store)
@@ -625,7 +625,7 @@ def test_a_period_before_the_first_block_of_the_service_says_where_it_begins(tmp
 
 
 def test_a_state_that_names_another_last_transaction_is_an_error(rows, accounts):
-    class Forked(HistoryService):
+    class Forked(FakeService):
         def _states(self, addresses, last):
             return [
                 row | {"last_transaction_hash": "A" * 43 + "="}
@@ -645,7 +645,7 @@ def test_rows_that_name_another_predecessor_are_an_error(rows, accounts):
     other = chain[5] | {"prev_trans_hash": "A" * 43 + "="}
     forked = [other if row is chain[5] else row for row in rows]
     with (
-        HistoryService(forked) as service,
+        FakeService(forked) as service,
         tf.Client(service.url) as client,
         pytest.raises(tf.IncompleteError, match=f"lt {chain[5]['lt']}.* not with the hash"),
     ):
@@ -673,7 +673,7 @@ def test_a_service_without_the_operation_says_so(tmp_path):
 
 
 def test_transactions_of_others_are_refused(rows, accounts):
-    class Confused(HistoryService):
+    class Confused(FakeService):
         def _search(self, query, last):
             return super()._search(query | {"account": [accounts[1]]}, last)
 
@@ -705,7 +705,7 @@ def test_an_interruption_keeps_what_came(rows, truth, accounts, tmp_path, monkey
     before = Store._merge_histories
     merged = []
     monkeypatch.setattr(Store, "_merge_histories", lambda self: (merged.append(1), before(self)))
-    with HistoryService(rows, Troubles(max_limit=50)) as service:
+    with FakeService(rows, Troubles(max_limit=50)) as service:
         with tf.Client(service.url) as client, pytest.raises(KeyboardInterrupt):
             tf.fetch_transactions(accounts, client=client, store=tmp_path)
         held = tf.read_transactions(tmp_path)
@@ -785,7 +785,7 @@ def files_in(store):
 )
 def test_no_transaction_is_lost_or_doubled_at_any_end(known, tmp_path, number, times):
     rows, truth, accounts = known
-    with HistoryService(rows, Troubles(max_limit=40)) as service:
+    with FakeService(rows, Troubles(max_limit=40)) as service:
         for seed in range(times):
             store = tmp_path / str(seed // 8)
             held = len(tf.read_transactions(store).transactions) if files_in(store) else 0
@@ -796,7 +796,7 @@ def test_no_transaction_is_lost_or_doubled_at_any_end(known, tmp_path, number, t
                 lts = tf.read_transactions(store).transactions
                 assert not lts.duplicated(["account", "lt"]).any()
                 assert len(tf.read_transactions(store).transactions) >= held
-    with HistoryService(rows) as service, tf.Client(service.url) as client:
+    with FakeService(rows) as service, tf.Client(service.url) as client:
         history = tf.fetch_transactions(accounts, client=client, store=store)
     check(history, truth, accounts)
     check_files(store, truth)
