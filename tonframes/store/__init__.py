@@ -35,8 +35,16 @@ Versions: each file says in its footer which version of the schema its columns h
 `network.json` says the newest of them. In rows of an older version a later column has the value of
 its rule, or null. A store that a newer tonframes has written to is refused.
 
-`views` and `history_views` are what users open, `store` and `bucket_store` what fetches write to,
-and `files` is one file.
+The modules, from what users call down to one file::
+
+    views, history_views             rows of a store, for users
+    ingest, verify, compaction       rows from elsewhere; damage; fewer and larger files
+    store, bucket_store              what fetches write to, in a folder or a bucket
+    ingested, ranges, writer         rows that are not proven; ranges of blocks; one commit
+    histories, spans, merging        transactions of accounts; what is known of them; small files
+    reader, bucket_reader, listing   which files there are, and what they hold
+    damage, verified                 files that are set aside, or were found whole
+    identity, locks, files           the network; one writer at a time; one file
 """
 
 from tonframes.seqnos import SPAN, aligned, subtract

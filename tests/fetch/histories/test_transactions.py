@@ -27,7 +27,7 @@ import tonframes as tf
 from tonframes.fetch import block
 from tonframes.fetch.histories.batch import ATTEMPTS
 from tonframes.service.scanned import scanned
-from tonframes.store import Period, Store, held_spans, merging, transactions_in
+from tonframes.store import Period, Store, held_spans, histories, merging, transactions_in
 from tonframes.wire import pages, schema
 from tonframes.wire.tables import in_order, stamped
 
@@ -702,9 +702,11 @@ def test_an_interruption_keeps_what_came(rows, truth, accounts, tmp_path, monkey
 
     monkeypatch.setattr(tasks.Histories, "_add", interrupted)
     monkeypatch.setattr(merging, "MANY", 1)  # every commit would merge
-    before = Store._merge_histories
+    before = histories.merged_rows
     merged = []
-    monkeypatch.setattr(Store, "_merge_histories", lambda self: (merged.append(1), before(self)))
+    monkeypatch.setattr(
+        histories, "merged_rows", lambda files: (merged.append(1), before(files))[1]
+    )
     with FakeService(rows, Troubles(max_limit=50)) as service:
         with tf.Client(service.url) as client, pytest.raises(KeyboardInterrupt):
             tf.fetch_transactions(accounts, client=client, store=tmp_path)
