@@ -45,10 +45,7 @@ def in_batches(frame: Frame, work: Work, schema: pa.Schema) -> Frame:
 
 
 def left_join(frame: Frame, other: Frame, *, left_on: str, right_on: str) -> Frame:
-    """Add the columns of another frame, in which each key is once.
-
-    polars keeps the order of the rows. The other engines have none.
-    """
+    """Add the columns of another frame, in which each key is once."""
     if frame.implementation.is_polars():
         native: Any = frame.to_native()
         keys = {"left_on": left_on, "right_on": right_on}

@@ -20,10 +20,7 @@ class LateError(TimeoutError):
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Let the work in this context take no longer than so many seconds.
-
-    Only work that calls `check` ends in time.
-    """
+    """Let the work in this context take no longer than so many seconds."""
     token = _ends.set(min(_ends.get(), time.monotonic() + seconds))
     try:
         yield

@@ -211,10 +211,7 @@ def _judge_fees(rows: Frame, *, messages: bool) -> Frame:
 
 
 def _forwarding() -> nw.Expr:
-    """Return how far the recorded forwarding fees are from those of the messages.
-
-    Null if messages are missing, or a recorded fee.
-    """
+    """Return how far the recorded forwarding fees are from those of the messages."""
     zero, total = nw.lit(0), nw.col("action_total_fwd_fees")
     created, travels = nw.col("action_msgs_created"), nw.col("travels").fill_null(0)
     fees = nw.col("action_total_action_fees").fill_null(0) + travels

@@ -157,10 +157,7 @@ def through_polars(frame: pd.DataFrame, step: Step) -> pd.DataFrame:
 def replace(
     frame: nw.DataFrame[Any] | Frame, step: Step, *, reads: Sequence[str], writes: Sequence[str]
 ) -> nw.DataFrame[Any] | Frame:
-    """Run a step on single rows that writes columns. All other columns stay as they are.
-
-    In a frame in memory and on Dask, the step sees only the columns that it reads.
-    """
+    """Run a step on single rows that writes columns. All other columns stay as they are."""
     if not frame.implementation.is_dask():
         return beside(frame, step, reads=reads, writes=writes)
 

@@ -394,10 +394,7 @@ def _credit(rows: Frame) -> nw.Expr:
 
 
 def _conditions() -> dict[str, nw.Expr]:
-    """Return when a transaction is in a phase, unless a phase before that one is right.
-
-    Deposits and dust are skipped.
-    """
+    """Return when a transaction is in a phase, unless a phase before that one is right."""
     exit_code = nw.col("compute_exit_code")
     done = nw.col("action_spec_actions") + nw.col("action_msgs_created")
     left_out = nw.col("action_success") & (nw.col("action_tot_actions") > done)

@@ -235,37 +235,14 @@ def fee_summary(
 
     Notes
     -----
-    Other figures that are in use, on the sample, beside the cost:
+    The guide compares other figures that are in use ("What does it cost?").
 
-    >>> from tonframes import read_blocks, sample
-    >>> blocks = read_blocks(sample())
-    >>> transactions, messages = blocks.transactions, blocks.messages
-    >>> cost = fee_summary(blocks)["cost"].item()
-    >>> fwd_fees = messages.groupby("direction").fwd_fee.sum()
-    >>> total_fees = transactions.total_fees.sum()
-    >>> recorded = transactions.action_total_fwd_fees.sum()
-    >>> figures = {
-    ...     "total_fees": total_fees,
-    ...     "total_fees + fwd_fee of messages out (this)": total_fees + fwd_fees["out"],
-    ...     "total_fees + fwd_fee of messages in": total_fees + fwd_fees["in"],
-    ...     "total_fees + fwd_fee of all messages": total_fees + fwd_fees.sum(),
-    ...     "total_fees + action_total_fwd_fees": total_fees + recorded,
-    ... }
-    >>> for name, figure in figures.items():
-    ...     print(f"{figure:>13,} {figure / cost:8.2%}  {name}")
-    2,227,351,297   88.72%  total_fees
-    2,510,599,070  100.00%  total_fees + fwd_fee of messages out (this)
-    2,507,574,525   99.88%  total_fees + fwd_fee of messages in
-    2,790,822,298  111.16%  total_fees + fwd_fee of all messages
-    2,660,723,306  105.98%  total_fees + action_total_fwd_fees
-
-    The first is "Total fee" of explorers (tonviewer): what is collected here, without the
-    forwarding fees that the sender paid in addition. The third is what ton-analyst sums on Dune:
-    what the receivers' blocks collected. Over a whole trace it is equal to the second; at the ends
-    of a range it is not. The fourth is Dune's metrics_ton_gas_fees_daily, which does not filter by
-    direction: it counts each internal message twice. The last adds an explorer's "Fwd. fee". A
-    third of that is already in total_fees, and it includes messages of failed action phases, which
-    were never sent.
+    Examples
+    --------
+    >>> import tonframes as tf
+    >>> tf.fee_summary(tf.read_blocks(tf.sample()))[["total_fees", "fwd_fees", "cost"]]
+       total_fees   fwd_fees        cost
+    0  2227351297  283247773  2510599070
     """
     given, theirs = intake.entered("fee_summary", transactions, messages)
     summary = Summary(

@@ -40,11 +40,7 @@ class Options(TypedDict, total=False):
 
 
 class Summary:
-    """One call of a summary, which adds up the rows of `given`.
-
-    If these are transactions, columns of `messages` are joined. The amounts of `result` are those
-    to convert at `prices`.
-    """
+    """One call of a summary, which adds up the rows of `given`."""
 
     def __init__(
         self,
@@ -71,13 +67,7 @@ class Summary:
         keys: Sequence[str] | None = None,
         also: Sequence[str] = (),
     ) -> Frame:
-        """Return transactions with the columns to group by, and with their price.
-
-        The keys are columns of transactions; columns of messages, which means of the message that
-        started the transaction; `OPERATION`; or `PERIODS`, in UTC. Opcodes are unsigned, and null
-        for external messages. If a frame has a column `OPERATION`, this column is used. Keys cannot
-        be columns of the result or of `steps`, apart from those of `also`.
-        """
+        """Return transactions with the columns to group by, and with their price."""
         keys = self.keys if keys is None else keys
         self.refuse_figures([key for key in keys if key not in also], steps)
         periods = [key for key in keys if key in PERIODS]

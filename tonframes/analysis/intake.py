@@ -85,11 +85,7 @@ class Given:
     def take(
         self, needs: Iterable[str], *, also: Iterable[str] = (), numbered: bool = False
     ) -> Frame:
-        """Return the columns that a helper reads, with the dtypes of the schema, and others.
-
-        Frames of pandas and pyarrow become frames of polars, which `give` converts back; with
-        `numbered`, rows of pandas get their index back.
-        """
+        """Return the columns that a helper reads, with the dtypes of the schema, and others."""
         needs = list(dict.fromkeys(needs))
         names = list(dict.fromkeys([*needs, *also]))
         self._refuse_missing(names)

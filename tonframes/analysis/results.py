@@ -40,10 +40,7 @@ class Result:
         return [column.name for column in self.columns if column.unit == "nanoton"]
 
     def names(self, keys: Sequence[str] = (), suffix: str = "") -> list[str]:
-        """List the columns of a frame that is grouped by `keys`, in order.
-
-        With a suffix, each amount is followed by the column of the amount in a currency.
-        """
+        """List the columns of a frame that is grouped by `keys`, in order."""
         names: list[str] = []
         for column in self.columns:
             names += keys if column is BY else [column.name]

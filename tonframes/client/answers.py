@@ -27,11 +27,7 @@ TEXT_BYTES = 8 * 2**10
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An HTTP answer, decompressed.
-
-    `refuse` closes the connection: if this is not the answer to the request, neither are those that
-    follow it there.
-    """
+    """An HTTP answer, decompressed."""
 
     status: int
     headers: Mapping[str, str]

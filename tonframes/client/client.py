@@ -485,11 +485,7 @@ def _bytes_in_url(address: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """What a client is made of, for another process. Only its pickle has the key itself.
-
-    `rows` is how many rows of a page the service allows, as far as it has said, and `recent` what
-    was sent before within the same limit.
-    """
+    """What a client is made of, for another process. Only its pickle has the key itself."""
 
     base_url: str
     key: Key | None

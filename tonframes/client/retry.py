@@ -164,11 +164,7 @@ class Counter:
 
 
 class Retry:
-    """Sends requests to one service and repeats them; threads share one rate limit.
-
-    `seconds` is what an attempt takes on average, from its turn to its value; None before the
-    first.
-    """
+    """Sends requests to one service and repeats them; threads share one rate limit."""
 
     def __init__(
         self,

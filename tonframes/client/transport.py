@@ -139,11 +139,7 @@ class _Adapter(HTTPAdapter):
 
 
 class Transport:
-    """Connections to one service, kept alive and shared by threads.
-
-    `headers` and `key` are sent with every request. While an answer is waited for, `stopped` is
-    called; when it returns True, the exchange ends.
-    """
+    """Connections to one service, kept alive and shared by threads."""
 
     def __init__(
         self,

@@ -117,10 +117,7 @@ def _last(client: Client, pace: _Pace) -> int:
 
 
 class _Pace:
-    """How long to wait for a new masterchain block: as long as they take on average.
-
-    The times are those of the blocks. While none comes, the waits grow.
-    """
+    """How long to wait for a new masterchain block: as long as they take on average."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[int, int]] = deque(maxlen=MEASURED)

@@ -88,11 +88,7 @@ def raise_failures(failures: Sequence[IncompleteError]) -> None:
 
 
 def committed(reader: RunReader, store: AnyStore | None, network: Network) -> Iterator[Proven]:
-    """Yield consecutive masterchain blocks that are proven, after their commit.
-
-    Small files are merged at the end, but not after Ctrl-C or if the caller takes no more: the
-    store is whole without that, and the next fetch does it.
-    """
+    """Yield consecutive masterchain blocks that are proven, after their commit."""
 
     def commit(proven: Proven) -> Proven:
         network.check(proven.tables.get("blocks"))
@@ -205,11 +201,7 @@ class RunReader:
             yield from self._unproven.prove([])
 
     def _read_run(self) -> Generator[Stretch | BlockPages | IncompleteError]:
-        """Read masterchain blocks in order: through windows as far as the service allows it.
-
-        Where a window does not show what there must be, the masterchain blocks that are next are
-        read one at a time, more of them each time that this happens again.
-        """
+        """Read masterchain blocks in order: through windows as far as the service allows it."""
         run, known, alone = self.run, observed(self._client), 0
         while run:
             if len(run) > 1 and known.windows:

@@ -206,10 +206,7 @@ def advance(before: Tips, blocks: Iterable[Link]) -> Tips:
 
 
 def check_first(blocks: Iterable[Link], committed: Collection[Key]) -> None:
-    """Check the blocks of a masterchain block where the tips before it are unknown.
-
-    It must commit those of the tips after it that the service says it commits, and no others.
-    """
+    """Check the blocks of a masterchain block where the tips before it are unknown."""
     blocks = list(blocks)
     followed = {parent for link in blocks for parent in link.parents}
     last = {(link.shard, link.seqno) for link in blocks} - followed
@@ -333,10 +330,7 @@ def unlinked(transactions: pa.Table) -> list[Gap]:
 
 
 def committing(gap: Gap, blocks: pa.Table) -> range:
-    """Return the masterchain seqnos of a gap whose blocks may contain the missing transaction.
-
-    They are those of the blocks of its shard and logical time; all of the gap if there is none.
-    """
+    """Return the masterchain seqnos of a gap whose blocks may contain the missing transaction."""
     near = blocks.filter(
         pc.and_(
             pc.and_(

@@ -112,11 +112,7 @@ def find_origin(client: Client, start: int) -> Origin:
 
 
 class Unproven:
-    """Consecutive masterchain blocks that are not proven yet.
-
-    Pages are decoded into tables in batches, so that only Arrow columns and the links of the
-    chains stay in memory.
-    """
+    """Consecutive masterchain blocks that are not proven yet."""
 
     def __init__(self, client: Client, start: int, before: Tips | None = None) -> None:
         self.client = client
@@ -389,10 +385,7 @@ class Unproven:
             compare(tips, fetch_state(self.client, self._stop - 1).tips)
 
     def _suspects(self, shard: Shard, seqno: int) -> range:
-        """Return the masterchain blocks that may lack the block of a shard missing at `seqno`.
-
-        The range begins with the last one in which the shard had a block: it may lack another.
-        """
+        """Return the masterchain blocks that may lack the block of a shard missing at `seqno`."""
         for earlier in range(seqno - 1, self._start, -1):
             if any(link.shard.overlaps(shard) for link in self._links[earlier] or ()):
                 return range(earlier, seqno + 1)

@@ -33,11 +33,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Opcode:
-    """What an opcode means.
-
-    `family` is the standard or contract that it belongs to. `also` is another message with the same
-    number: of the same contract, or of one that the service does not know; or a log message.
-    """
+    """What an opcode means."""
 
     code: int
     name: str

@@ -119,10 +119,7 @@ def _draw_lines(
     *,
     days: bool = False,
 ) -> None:
-    """Draw one line with steps for each count, that of the transactions the thickest.
-
-    With `days`, the lines are the means of days, and the counts are pale behind them.
-    """
+    """Draw one line with steps for each count, that of the transactions the thickest."""
     heights = np.zeros((counts.shape[1], len(edges) - 1))
     heights[:, places] = counts.to_numpy("float64").T
     thin = min(1.0, max(0.4, axes.size(ax)[0] / heights.shape[1] / 2))  # of many intervals

@@ -38,10 +38,7 @@ class Unit:
         return name if self.prices is None else f"{name}_{self.name.lower()}"
 
     def values(self, amounts: Iterable[Any]) -> NDArray[np.float64]:
-        """Return amounts of `column` as floats, NaN where a price is unknown.
-
-        Call this last: sums are exact in nanoton only.
-        """
+        """Return amounts of `column` as floats, NaN where a price is unknown."""
         if self.prices is not None:
             values = np.array([np.nan if pd.isna(amount) else amount for amount in amounts], float)
             if (np.abs(values) > _MOST).any():

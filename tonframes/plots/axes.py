@@ -46,10 +46,7 @@ def check_top(top: int) -> None:
 def start(
     ax: Axes | None, *, x: str = "", y: str = "", rows: Sequence[str] = (), share: float = 1
 ) -> Axes:
-    """Return the Axes of the user, or those of a new figure, with labels and names of rows.
-
-    They have two spines and no grid, whatever the style. The rows have this share of the height.
-    """
+    """Return the Axes of the user, or those of a new figure, with labels and names of rows."""
     ax = _of_a_new_figure(rows, share) if ax is None else _of_the_user(ax)
     color = ink(ax)
     ax.grid(visible=False, which="both")
@@ -100,11 +97,7 @@ def _of_a_new_figure(rows: Sequence[str], share: float) -> Axes:
 
 
 def _name_rows(ax: Axes, names: Sequence[str], share: float) -> None:
-    """Set one labelled row for each group, from top to bottom.
-
-    Where rows are low, their names are in one line and in a smaller font. In narrow Axes long names
-    lose their middle.
-    """
+    """Set one labelled row for each group, from top to bottom."""
     width, height = size(ax)
     font = tick_font(ax)
     row = share * (_LAID_OUT * height - _ABOVE_AND_BELOW) / len(names)

@@ -121,10 +121,7 @@ def plot_failures(
 
 
 def _named_codes(groups: pd.DataFrame) -> list[str]:
-    """Return each code with its name, or the name alone where there is no code.
-
-    Names of codes with several meanings are long: they end after a whole word.
-    """
+    """Return each code with its name, or the name alone where there is no code."""
     names = [
         shorten(labels.words(name), _NAME, placeholder=" …") if pd.notna(name) else None
         for name in groups["name"]

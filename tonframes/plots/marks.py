@@ -29,10 +29,7 @@ def draw_bars(
     colors: Mapping[str, str],
     text: Callable[[float], str] = labels.short,
 ) -> None:
-    """Draw a stacked bar for each row, with its total at the end.
-
-    Negative parts are stacked to the left of zero.
-    """
+    """Draw a stacked bar for each row, with its total at the end."""
     for (name, widths), left in zip(parts.items(), _bases(parts.values()), strict=True):
         (rows,) = np.nonzero(widths)
         look: dict[str, Any] = {"color": colors[name], "linewidth": 0}

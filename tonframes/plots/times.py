@@ -60,10 +60,7 @@ def over_time(
 
 
 def time_intervals(times: pd.Series[Any], period: str) -> tuple[Floats, NDArray[np.int64]]:
-    """Return the edges of periods as matplotlib dates, and for each time the interval it starts.
-
-    Two intervals that do not follow each other have one more between them: the gap.
-    """
+    """Return the edges of periods as matplotlib dates, and for each time the interval it starts."""
     from matplotlib import dates  # noqa: PLC0415 - importing tonframes does not import matplotlib
 
     starts = times.dt.tz_convert("UTC").dt.tz_localize(None)
@@ -84,10 +81,7 @@ def intervals(
 
 
 def means_of_days(heights: Floats, edges: Floats) -> tuple[Floats, Floats]:
-    """Return the mean of each day in UTC over the intervals in it, and the edges of the days.
-
-    The first and the last day may be parts of days.
-    """
+    """Return the mean of each day in UTC over the intervals in it, and the edges of the days."""
     days = np.unique(np.clip(np.arange(np.floor(edges[0]), edges[-1] + 1), edges[0], edges[-1]))
     areas = np.concatenate([[0.0], np.cumsum(heights * np.diff(edges))])
     return np.diff(np.interp(days, edges, areas)) / np.diff(days), days

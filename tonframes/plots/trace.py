@@ -190,11 +190,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of the plot: the account that received a message, or the number of `others`.
-
-    `parent` is the row of the message that caused this one. A row without a message is an account
-    that sent messages.
-    """
+    """A row of the plot: the account that received a message, or the number of `others`."""
 
     account: str | None
     value: float | None

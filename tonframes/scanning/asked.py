@@ -31,17 +31,7 @@ Filter = list[list[tuple[str, str, Any]]]
 
 @dataclass(frozen=True)
 class Asked:
-    """The rows that are asked for; None is all.
-
-    Attributes
-    ----------
-    seqnos
-        Ranges of masterchain seqnos.
-    accounts
-        Accounts in raw form.
-    since, until
-        The moments between which they are.
-    """
+    """The rows that are asked for; None is all."""
 
     seqnos: tuple[range, ...] | None = None
     accounts: tuple[str, ...] | None = None

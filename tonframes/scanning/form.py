@@ -144,11 +144,7 @@ class LakeForm:
         return column.cast(ours.type)
 
     def as_sql(self, quote: str, moment: str, time: str) -> list[str]:
-        """Return the columns of ours as SQL.
-
-        Engines differ in the quote around a name, in the type of a moment, and in the function from
-        unix seconds to a moment.
-        """
+        """Return the columns of ours as SQL."""
 
         def expression(ours: pa.Field) -> str:
             kind = SQL.get(ours.type, moment)

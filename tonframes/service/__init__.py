@@ -131,10 +131,7 @@ def serve_forever(
     dialect: Dialect = "service",
     ready: Callable[[str], object] | None = None,
 ) -> None:
-    """Serve from a store as `serve` does, until Ctrl-C.
-
-    `ready` is called with the base URL once the service listens; by default the URL is printed.
-    """
+    """Serve from a store as `serve` does, until Ctrl-C."""
     with serve(path, host=host, port=port, dialect=dialect) as url, suppress(KeyboardInterrupt):
         if ready is not None:
             ready(url)

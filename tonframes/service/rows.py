@@ -66,11 +66,7 @@ class Block:
 
 
 class HeldRows:
-    """The rows that a store holds, as JSON in a dialect.
-
-    Threads may share it. A lock lets one thread encode at a time: several threads often need the
-    same part, and encoding holds the interpreter lock anyway.
-    """
+    """The rows that a store holds, as JSON in a dialect."""
 
     def __init__(self, store: Reader, dialect: Dialect) -> None:
         self.network = store.network

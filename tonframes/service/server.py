@@ -39,10 +39,7 @@ _HEADERS = {"x_no_address_book": "X-No-Address-Book", "x_no_metadata": "X-No-Met
 
 
 class Server(ThreadingHTTPServer):
-    """Listens on an address, and passes a path and its query to a function.
-
-    `answer` returns an object to encode as JSON, or raises a `Refusal`. Port 0 is any free port.
-    """
+    """Listens on an address, and passes a path and its query to a function."""
 
     daemon_threads = True
     request_queue_size = 128

@@ -101,13 +101,7 @@ class LocalPart(Store):
 
 
 class BucketReader(Reader):
-    """A store whose whole spans and snapshots are objects in a bucket.
-
-    Attributes
-    ----------
-    local
-        The local part, of which all rows are that are not in the bucket yet.
-    """
+    """A store whose whole spans and snapshots are objects in a bucket."""
 
     def __init__(self, url: str | PathLike[str] | BucketPath) -> None:
         self.bucket = url if isinstance(url, BucketPath) else BucketPath.from_url(url)
@@ -170,10 +164,7 @@ class BucketReader(Reader):
         return joined(run for name in self._objects(RANGED[-1]) if (run := run_of(name)))
 
     def _objects(self, name: str, here: Iterable[str] | None = None) -> dict[str, Path]:
-        """List the objects of a folder by name. A listing is used again for some time.
-
-        But it is not if files have left the local part, which had `here`: they are in the bucket.
-        """
+        """List the objects of a folder by name. A listing is used again for some time."""
         if name not in schema.TABLES:
             return {}
         if name in self._listings:

@@ -46,10 +46,7 @@ class BucketStore(BucketReader):
     """A store in a bucket that is written to, by any number of processes at a time."""
 
     def prepare(self) -> None:
-        """Check that both places can be written to, before anything is asked of a service.
-
-        What the local part holds and the bucket could take is put.
-        """
+        """Check that both places can be written to, before anything is asked of a service."""
         self.bucket.check_bucket()
         info = self.info()
         self.local.prepare()
@@ -110,11 +107,7 @@ class BucketStore(BucketReader):
         self._put_snapshots(SNAPSHOT_FOLDERS)
 
     def put_whole(self) -> None:
-        """Put the spans that the local part holds wholly, which leave it then.
-
-        The address book goes first, as its entries belong to the rows. What the bucket does not
-        take stays in the local part.
-        """
+        """Put the spans that the local part holds wholly, which leave it then."""
         spans = self.local.whole_spans()
         if not spans:
             return
@@ -192,10 +185,7 @@ class BucketStore(BucketReader):
         return joined([*self.local.verify(wanted), *(file.run for file in lost if file.run)])
 
     def verify_snapshots(self, names: Iterable[str] = SNAPSHOT_FOLDERS) -> tuple[Path, ...]:
-        """Look for damage in the snapshots, and set damaged files aside; as in `verify`.
-
-        Of the bucket, the snapshots of accounts are looked at, of which there are few.
-        """
+        """Look for damage in the snapshots, and set damaged files aside; as in `verify`."""
         lost = list(self.local.verify_snapshots(names := list(names)))
         for name in set(names).intersection(OF_ACCOUNTS):
             files = [self._held_file(path, self.network) for path in self._objects(name).values()]

@@ -156,11 +156,7 @@ def _whole_spans(store: Store) -> list[range]:
 
 
 def _compact(store: Store, span: range, folder: Path) -> bool:
-    """Join the files of a span, and return whether this was possible.
-
-    It is not if a file is damaged, if only some of them have the table `blocks`, or if another
-    process changes them meanwhile.
-    """
+    """Join the files of a span, and return whether this was possible."""
     if store.gaps([span]):
         return False
     files = [file for _, file in store.held_files(RANGED[-1], [span])]

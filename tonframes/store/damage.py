@@ -65,20 +65,14 @@ def find_fault(file: HeldFile, good: Good = verified.good) -> Damaged | None:
 def find_damaged(
     files: Sequence[HeldFile], good: Good | None = None
 ) -> list[tuple[HeldFile, Damaged]]:
-    """List the files that have a fault, looking at a few at a time.
-
-    What is in `good` is not read again, and others are added. None reads all of them.
-    """
+    """List the files that have a fault, looking at a few at a time."""
     known: Good = {} if good is None else good
     faults = in_threads(lambda file: find_fault(file, known), files, THREADS)
     return [(file, fault) for file, fault in zip(files, faults, strict=True) if fault]
 
 
 def find_new_damage(files: Sequence[HeldFile]) -> list[tuple[HeldFile, Damaged]]:
-    """List the files of a store that have a fault; what was verified before is not read again.
-
-    What is verified now is noted in the store, for other processes: see `verified`.
-    """
+    """List the files of a store that have a fault; what was verified before is not read again."""
     folders = defaultdict(list)
     for file in files:
         folders[file.path.parent].append(file)
@@ -119,10 +113,7 @@ def is_old(file: Path, seconds: float) -> bool:
 
 
 def set_aside(store: Path, files: Iterable[Path]) -> dict[Path, Path]:
-    """Move files into the folder `damaged`, in this order, and return where they are now.
-
-    A file that is gone is left out.
-    """
+    """Move files into the folder `damaged`, in this order, and return where they are now."""
     folder = store / ASIDE
     folder.mkdir(exist_ok=True)
     mark = secrets.token_hex(4)

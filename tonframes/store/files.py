@@ -132,10 +132,7 @@ class HeldFile:
     def groups(
         self, columns: Sequence[str], seqnos: Sequence[range] | None = None
     ) -> Iterator[pa.Table]:
-        """Read columns as `read` does, one row group after the other.
-
-        Row groups without any of the seqnos, which are joined ranges, are not read.
-        """
+        """Read columns as `read` does, one row group after the other."""
         with doubting(self.path), reading(self.path), sealed.opened(self.path) as opened:
             footer = self._checked(opened.about)
             parquet = opened.parquet()
@@ -230,10 +227,7 @@ def with_later(table: Table, rows: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def refuse_newer(path: Path, version: int) -> None:
-    """Raise `StoreError` if a file, or a whole store, is of a version that came later.
-
-    It is not damaged: a newer tonframes reads it.
-    """
+    """Raise `StoreError` if a file, or a whole store, is of a version that came later."""
     if version > schema.VERSION:
         raise StoreError(
             f"{path} has version {version} of the columns and this tonframes reads versions up to "

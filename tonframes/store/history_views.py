@@ -190,11 +190,7 @@ def held_transactions(
     unknown: Sequence[str] | None = None,
     columns: Sequence[str] | None = None,
 ) -> Transactions:
-    """Return transactions of accounts that a store holds, as a view of it.
-
-    `label` is the period as the title names it, `proof` a key of `PROOFS`. `unknown` are accounts
-    that have no transactions; None is those of which the store says so.
-    """
+    """Return transactions of accounts that a store holds, as a view of it."""
     wanted = tuple(accounts)
     if unknown is None:
         spans = held_spans(store, wanted)
@@ -219,10 +215,7 @@ def _gap(
     first: bool,  # noqa: FBT001
     last: bool,  # noqa: FBT001
 ) -> Period | None:
-    """Return the first part of a period that no span of an account has; None if one has it all.
-
-    `first` and `last` tell that the period begins with the first span, or ends with the last one.
-    """
+    """Return the first part of a period that no span of an account has; None if one has it all."""
     if not spans:
         return period
     unit = period.unit

@@ -66,10 +66,7 @@ class Ingested(Store):
         return len(self._all(name, *_KEYS[name]))
 
     def rows(self, name: str, *, without: Sequence[range] = ()) -> pa.Table:
-        """Read the rows of a table, in the order of the schema, without some masterchain seqnos.
-
-        Of an account, it is the state with the greatest `last_transaction_lt`.
-        """
+        """Read the rows of a table, in the order of the schema, without some masterchain seqnos."""
         rows = self._all(name)
         if name == "accounts":
             # Without a transaction comes first.
@@ -190,10 +187,7 @@ def _tuples(rows: pa.Table) -> list[tuple[object, ...]]:
 
 @dataclass(frozen=True)
 class AllRows(Unread):
-    """The rows of held masterchain seqnos, and ingested rows of others, read when called.
-
-    `unproven` chooses masterchain seqnos among the ingested rows; None is all.
-    """
+    """The rows of held masterchain seqnos, and ingested rows of others, read when called."""
 
     store: Reader
     ingested: Ingested

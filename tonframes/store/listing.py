@@ -113,10 +113,7 @@ class Listing:
         return {run: self.at(file) for run, file in found.items()}
 
     def runs(self, seqnos: Sequence[range] | None = None) -> dict[range, str]:
-        """List the files of transactions as `files` does, as paths within the store.
-
-        A merged file counts instead of the smaller ones, whose place it has not taken yet.
-        """
+        """List the files of transactions as `files` does, as paths within the store."""
         for _ in range(LISTINGS):
             changed = self.changed("transactions")
             found = self._runs("transactions", seqnos)
@@ -253,10 +250,7 @@ class Listing:
         return self._held_file(self.at(f"{folder}/{name}"), self.network)
 
     def all_files(self) -> list[HeldFile]:
-        """List every file of the store: tables by ranges first, then snapshots.
-
-        Of files with the same rows it lists those that are read, not those that stay for a while.
-        """
+        """List every file of the store: tables by ranges first, then snapshots."""
         network, names = self.network, list(FOLDERS)
         merged = widest(self._ranges(f"{MERGING}/{RANGED[-1]}"))
         if merged:

@@ -126,10 +126,7 @@ class RangeWriter(Writer):
                 self._merge(group)
 
     def replace_range(self, run: range, files: Sequence[Path], folder: Path) -> bool:
-        """Commit files that have the rows of several others, and return whether these are held.
-
-        `folder` has the new files, under the names of their tables.
-        """
+        """Commit files that have the rows of several others, and return whether these are held."""
         with self._writing():
             held = self.files(RANGED[-1]).items()
             there = [file.name for part, file in held if meeting(part, [run])]
@@ -251,10 +248,7 @@ class RangeWriter(Writer):
         return narrow or any(map(os.path.exists, others)) or damage.is_old(merged, grace)
 
     def _is_sound(self, merged: Path) -> bool:
-        """Set merged files aside if one of them is damaged, and return whether they are sound.
-
-        Some of them may have their places already.
-        """
+        """Set merged files aside if one of them is damaged, and return whether they are sound."""
         network = self.network
         try:
             for name in damage.check(self._held_file(merged, network)).tables:

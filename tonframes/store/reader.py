@@ -64,15 +64,7 @@ class Reader(Listing):
     def read(
         self, name: str, seqnos: Iterable[range], columns: Sequence[str] | None = None
     ) -> pa.Table:
-        """Read the rows of a table that belong to these masterchain seqnos, in order.
-
-        `columns` chooses from those that the table has.
-
-        Raises
-        ------
-        MissingError
-            Some of `seqnos` are not held, or not any more.
-        """
+        """Read the rows of a table that belong to these masterchain seqnos, in order."""
         table = schema.TABLES[name]
         chosen = chosen_of(table, columns)
         wanted = self.require(seqnos)
@@ -86,10 +78,7 @@ class Reader(Listing):
 
     @_again
     def distinct(self, name: str, seqnos: Iterable[range], columns: Sequence[str]) -> set[str]:
-        """Return the distinct texts in some columns of these masterchain seqnos.
-
-        A few files are in memory at a time.
-        """
+        """Return the distinct texts in some columns of these masterchain seqnos."""
         wanted = self.require(seqnos)
 
         def texts(held: tuple[range, HeldFile]) -> list[str]:
@@ -105,10 +94,7 @@ class Reader(Listing):
 
     @_again
     def count(self, name: str, seqnos: Iterable[range]) -> int:
-        """Count the rows that `read` would return.
-
-        Footers tell the number for files that lie wholly inside.
-        """
+        """Count the rows that `read` would return."""
         wanted = self.require(seqnos)
 
         def count(held: tuple[range, HeldFile]) -> int:
@@ -141,11 +127,7 @@ class Reader(Listing):
         return self._files(name, self.require(seqnos))
 
     def account_files(self, seqnos: Iterable[range]) -> list[tuple[range, HeldFile]]:
-        """List files as `held_files` does, to read the transactions of a few accounts from.
-
-        Of a compacted file it lists the copy that is sorted by account, if there is one. Its rows
-        are equal, in another order.
-        """
+        """List files as `held_files` does, to read the transactions of a few accounts from."""
         wanted = joined(seqnos)
         copies = self._ranges(BY_ACCOUNT, wanted)
         return [

@@ -311,10 +311,7 @@ def with_row(spans: Iterable[Span], before: Link, last: Link) -> list[Span]:
 
 
 def contradict(first: Span, second: Span) -> bool:
-    """Return whether two spans, of which the second starts later, cannot both be right.
-
-    The transaction before the second one is not the last one of the first, or is followed by it.
-    """
+    """Return whether two spans, of which the second starts later, cannot both be right."""
     known = second.start_hash is not None and first.stop_hash is not None
     parted = second.start_lt < first.stop_lt < second.stop_lt
     return (known and parted) or differ(second.links[0], first.links[1])

@@ -51,11 +51,7 @@ class Store(RangeWriter):
         *,
         merge: bool = True,
     ) -> None:
-        """Commit transactions of accounts, and what they prove. What is held is left out.
-
-        `claims` are spans without transactions, by account. `merge` tells whether to merge small
-        files afterwards if there are many.
-        """
+        """Commit transactions of accounts, and what they prove. What is held is left out."""
         with self._writing():
             self._append("address_book", tables["address_book"])
             fresh = histories.fresh_rows(self, tables, claims)
@@ -84,10 +80,7 @@ class Store(RangeWriter):
         )
 
     def crowded_address_book(self) -> list[list[HeldFile]]:
-        """List the files of the address book that can be joined, by the file that they become.
-
-        Those of the future stay as they are: other files count as newer.
-        """
+        """List the files of the address book that can be joined, by the file that they become."""
         now = datetime.now(UTC).strftime(MOMENT)
         files = [file for file in self.held_snapshots("address_book") if file.path.name < now]
         return merging.small_runs(files)
@@ -133,10 +126,7 @@ class Store(RangeWriter):
         merge.finish(self.path)
 
     def _sweep(self) -> None:
-        """Put in order what a killed process has left.
-
-        Files with rows are set aside: none is deleted of which another one does not have the rows.
-        """
+        """Put in order what a killed process has left."""
         self._finish_merging()
         self._sweep_orphans(RANGED[:-1], RANGED[-1])
         *others, last = HISTORY_FOLDERS
@@ -150,20 +140,7 @@ class Store(RangeWriter):
         self._sweep_temporary()
 
     def verify(self, seqnos: Iterable[range]) -> tuple[range, ...]:
-        """Look for damage in the files that hold these seqnos, and set damaged files aside.
-
-        The files of the address book are among them, as its entries belong to the rows.
-
-        Every byte of every file is read, unless this or another process has done so before and the
-        file has not changed since, as far as the file system says. A range of which a file is
-        damaged or missing is not held any more: its files are moved into the folder `damaged`, and
-        a `TonframesWarning` says so.
-
-        Returns
-        -------
-        The ranges that are not held any more, which are those of whole files: a compacted file has
-        up to 10,000 masterchain seqnos.
-        """
+        """Look for damage in the files that hold these seqnos, and set damaged files aside."""
         self.verify_snapshots(["address_book"])
         wanted, network = joined(seqnos), self.network
         files = [
@@ -181,21 +158,13 @@ class Store(RangeWriter):
         return self.gaps(joined(file.run for file in damaged if file.run))
 
     def verify_snapshots(self, names: Iterable[str] = SNAPSHOT_FOLDERS) -> tuple[Path, ...]:
-        """Look for damage in the snapshots, set damaged files aside, and list where they were.
-
-        The past states in them cannot be fetched again.
-        """
+        """Look for damage in the snapshots, set damaged files aside, and list where they were."""
         snapshots = [file for name in names for file in self.held_snapshots(name)]
         loss = "this snapshot cannot be fetched again, only the present state"
         return tuple(file.path for file in self._set_aside(snapshots, loss))
 
     def verify_histories(self, accounts: Collection[str]) -> tuple[Path, ...]:
-        """Look for damage in the histories of accounts and in the address book; as `verify`.
-
-        Returns
-        -------
-        Where the damaged files of transactions were. What they held can be fetched again.
-        """
+        """Look for damage in the histories of accounts and in the address book; as `verify`."""
         self.verify_snapshots(["address_book"])
         files = histories.files_of(self, accounts)
         loss = "the transactions in it are not held any more"

@@ -42,11 +42,7 @@ good: dict[Path, Any] = {}
 def units(
     folders: Sequence[Path], files: Collection[str], network: str | None
 ) -> dict[str, tuple[frozenset[str], str]]:
-    """Return the units that have some files of a folder: their names and a hash of their stamps.
-
-    After the folder come those that have files of the same names written with them. A unit of which
-    a file was changed a moment ago is left out.
-    """
+    """Return the units that have some files of a folder: their names and a hash of their stamps."""
     wanted = set(map(_unit_of, files))
     names = defaultdict(list)
     try:

@@ -120,10 +120,7 @@ class Writer(Reader):
         return [self.path / name for name in FOLDERS]
 
     def _sweep(self) -> None:
-        """Put in order what a killed process has left.
-
-        This is done under the lock only, so its holder never moves what another process writes.
-        """
+        """Put in order what a killed process has left."""
         self._sweep_temporary()
 
     def _sweep_temporary(self) -> None:
@@ -155,10 +152,7 @@ class Writer(Reader):
             replace(self.path / name / snapshot_name(moment, pieces), pieces)
 
     def _commit(self, files: Mapping[Path, Sequence[memoryview]]) -> None:
-        """Write files that belong together; with the last one, all of them count.
-
-        If they cannot be written, none of them stays.
-        """
+        """Write files that belong together; with the last one, all of them count."""
         self._raise_version()
         try:
             replace_all(files)

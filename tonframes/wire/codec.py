@@ -147,10 +147,7 @@ def _blank(record: Record) -> msgspec.Struct:
 def _writer(
     record: Record, dialect: Dialect
 ) -> tuple[list[Column], list[str], Callable[..., list[Any]]]:
-    """Return the columns and the keys of `Rows` that a function takes, and the function.
-
-    It has one nested constructor call for each row.
-    """
+    """Return the columns and the keys of `Rows` that a function takes, and the function."""
     columns: list[Column] = []
     inner_keys: list[str] = []
     by_path = {column.path: column for column in record.columns if not column.of}

@@ -39,23 +39,7 @@ _NAMED = 5
 
 @dataclass(frozen=True)
 class Page:
-    """One answer.
-
-    Attributes
-    ----------
-    record, content
-        The record that declares the answer, and the bytes of the answer.
-    answer
-        The structs of the rows. Transactions have outlines instead.
-    transactions
-        The values of the transactions; None if the answer has no list of them.
-    extra
-        What the schema has no place for in the answer itself.
-    extras
-        The same of its rows, by the `id` of the struct of a row.
-    unknown, oversize
-        How often, by pointer: fields that the schema does not know, numbers outside int64.
-    """
+    """One answer."""
 
     record: Record
     content: bytes
@@ -77,13 +61,7 @@ _transaction = msgspec.json.Decoder(schema.TRANSACTION.struct).decode
 
 
 def read(record: Record, content: bytes) -> Page:
-    """Read an answer: strictly if possible, else with tolerance.
-
-    Raises
-    ------
-    DecodeError
-        The answer is not JSON, or not of the form that the schema declares.
-    """
+    """Read an answer: strictly if possible, else with tolerance."""
     try:
         answer = _DECODERS[record].decode(content)
         tokens = getattr(answer, "transactions", None) or ()
@@ -135,10 +113,7 @@ def _page(
 
 
 def blocks_tables(pages: Sequence[Page]) -> Tables:
-    """Turn pages of `BLOCKS_ANSWER` into tables, with rows in the order of the answers.
-
-    Only tables that the answers show are there.
-    """
+    """Turn pages of `BLOCKS_ANSWER` into tables, with rows in the order of the answers."""
     tables: Tables = {}
     if any(page.answer.blocks is not None for page in pages):
         tables["blocks"] = _rows_table(schema.BLOCKS, pages)

@@ -341,10 +341,7 @@ class Table:
 
     @cached_property
     def file_schema(self) -> pa.Schema:
-        """The schema of the files of a store: without units, meanings and API paths.
-
-        They would take half of a footer. A store has them once, in `columns.json`.
-        """
+        """The schema of the files of a store: without units, meanings and API paths."""
         return pa.schema([field.remove_metadata() for field in self.schema], self.schema.metadata)
 
     @cached_property

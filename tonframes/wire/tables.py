@@ -74,11 +74,7 @@ def latest(rows: pa.Table) -> pa.Table:
 
 
 def latest_states(rows: pa.Table) -> pa.Table:
-    """Keep the last state of each account, in the order of these rows.
-
-    A state with a smaller `last_transaction_lt` than one before it is older, and not kept. A state
-    without it counts by its place alone.
-    """
+    """Keep the last state of each account, in the order of these rows."""
     last: dict[str, int] = {}
     reached: dict[str, int] = {}
     pairs = zip(rows["address"].to_pylist(), rows["last_transaction_lt"].to_pylist(), strict=True)

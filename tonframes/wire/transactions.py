@@ -140,11 +140,7 @@ def _outline(row: Any) -> Outline:
 
 
 def tables(batches: Sequence[Transactions], left_out: Collection[int] = ()) -> Tables:
-    """Return the tables of transactions and messages, in the order of the answers.
-
-    `left_out` has the positions, among all of them, of transactions that are left out with their
-    messages.
-    """
+    """Return the tables of transactions and messages, in the order of the answers."""
     transactions = _table(
         schema.TRANSACTIONS, [(batch.values, batch.extras) for batch in batches], {}
     )

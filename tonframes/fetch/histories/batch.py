@@ -310,10 +310,7 @@ class Batch:
                 waited += wait_before(self._client, tries[absent[0]])
 
     def _ask_disputed(self, account: str, lt: int) -> None:
-        """Ask for a transaction, the one before it and two after it, and for the state.
-
-        They are taken together: each shows whether those beside it are right.
-        """
+        """Ask for a transaction, the one before it and two after it, and for the state."""
         self._ask_last([account])
         this = read_account_page(
             self._client, [account], "lt", range(lt + 1), most=1, newest_first=True

@@ -56,11 +56,7 @@ class Service:
         return max(0, self.last_utime - LAG)
 
     def begins_after(self, lt: int) -> bool:
-        """Whether a transaction is older than the first masterchain block.
-
-        The service may have it all the same: the first masterchain block commits shard blocks that
-        are a little older.
-        """
+        """Whether a transaction is older than the first masterchain block."""
         return lt < self.first_lt
 
 
@@ -409,10 +405,7 @@ class Chains:
         return None
 
     def _precedes(self, lt: int, period: Period) -> bool:
-        """Whether a transaction is older than all blocks of the service.
-
-        Then it is before the period too, if that begins later.
-        """
+        """Whether a transaction is older than all blocks of the service."""
         return (
             period.unit == "utime"
             and self._service.begins_after(lt)

@@ -166,10 +166,7 @@ def _held_rows(store: Store | None, accounts: Sequence[str], period: Period) -> 
 def _missing(
     client: Client, accounts: Sequence[str], period: Period, spans: Spans, held: pa.Table
 ) -> float:
-    """Return about how many transactions of accounts are to be fetched.
-
-    The density is measured from the first to the last gap; what is held between them is left out.
-    """
+    """Return about how many transactions of accounts are to be fetched."""
     gaps = [gap for account in accounts for gap in gaps_of(spans.get(account, ()), period)]
     if not gaps:
         return 0

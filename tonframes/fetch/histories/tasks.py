@@ -156,11 +156,7 @@ class Histories:
             raise IncompleteError(f"{spread.failures[0]}{more}", missing=missing)
 
     def fetch(self, periods: Mapping[str, Period], held: Mapping[str, Sequence[Span]]) -> None:
-        """Fetch the histories in threads; commit what came in this one, whatever happens.
-
-        After Ctrl-C small files are not merged: the store is whole without that, and the next
-        commit does it.
-        """
+        """Fetch the histories in threads; commit what came in this one, whatever happens."""
         crew = Crew()
         waiting = deque(self._client.batches(list(periods))) if periods else deque()
         under_way = 0
