@@ -181,7 +181,27 @@ def _of_histories(reader: Reader, name: str, asked: Asked) -> Files:
     transactions = files_of(reader, accounts)
     files = [file.beside(_HISTORIES[name]) for file in transactions]
     _check(reader.path, files)
+    _check_apart([file.beside("histories") for file in transactions], reader)
     return _files(name, files, filter_of(name, asked))
+
+
+def _check_apart(histories: Sequence[HeldFile], reader: Reader) -> None:
+    """Raise `StoreError` if two files have the same transactions, after `cp -r` of a store."""
+    columns = ["account", "start_lt", "stop_lt"]
+    spans = pa.concat_tables(
+        [schema.HISTORIES.schema.empty_table().select(columns)]
+        + [file.read(columns) for file in histories]
+    ).sort_by([("account", "ascending"), ("start_lt", "ascending")])
+    before, reached = None, 0
+    for account, start, stop in zip(*(spans[name].to_pylist() for name in columns), strict=True):
+        if account == before and start < min(stop, reached):
+            raise StoreError(
+                f"two files of {reader.path / 'account_transactions'} may have the same "
+                f"transactions of {account}, because files of another store came in: "
+                "read_transactions reads each row once",
+                path=reader.path,
+            )
+        before, reached = account, max(stop, reached) if account == before else stop
 
 
 def _check(store: Path, files: Sequence[HeldFile]) -> None:
