@@ -50,6 +50,7 @@ lab: .venv/.lab
 
 # Every build executes all pages. Warnings are errors. The last line checks the links between pages.
 docs: .venv/.docs
+	rm -rf build/docs docs/reference/api
 	$(BIN)/sphinx-build --fresh-env --nitpicky --fail-on-warning --keep-going --jobs=auto --quiet docs build/docs
 	$(BIN)/python docs/links.py build/docs
 
