@@ -332,31 +332,28 @@ def join_groups(frame: Frame, groups: Frame, keys: Sequence[str]) -> Frame:
     """
     rows: Any = frame.to_native()
     other: Any = groups.to_native()
-    added = [name for name in groups.columns if name not in keys]
-    match frame.implementation:
-        case nw.Implementation.DASK:
-            return lazy(rows.merge(other, on=list(keys)))
-        case nw.Implementation.POLARS:
-            return lazy(rows.join(other, on=list(keys), nulls_equal=True))
-        case nw.Implementation.DUCKDB:
-            left, right = (
-                {n: f"{side}.{quoted(n)}" for n in frame.columns + added} for side in "ab"
-            )
-            same = " AND ".join(f"{left[key]} IS NOT DISTINCT FROM {right[key]}" for key in keys)
-            columns = [*(left[n] for n in frame.columns), *(right[n] for n in added)]
-            joined = rows.set_alias("a").join(other.set_alias("b"), same)
-            return lazy(joined.project(", ".join(columns)))
+    if frame.implementation.is_dask():
+        return lazy(rows.merge(other, on=list(keys)))
+    if frame.implementation.is_polars():
+        return lazy(rows.join(other, on=list(keys), nulls_equal=True))
+    own = frame.collect_schema().names()
+    added = [name for name in groups.collect_schema().names() if name not in keys]
+    if frame.implementation.is_duckdb():
+        left, right = ({n: f"{side}.{quoted(n)}" for n in own + added} for side in "ab")
+        same = " AND ".join(f"{left[key]} IS NOT DISTINCT FROM {right[key]}" for key in keys)
+        columns = [*(left[n] for n in own), *(right[n] for n in added)]
+        joined = rows.set_alias("a").join(other.set_alias("b"), same)
+        return lazy(joined.project(", ".join(columns)))
     from pyspark.sql import functions  # noqa: PLC0415 - installed if the frame is one of it
 
     # By the names of both sides, which may come from the same columns.
-    left, right = (
-        {n: functions.col(f"{side}.{quoted(n, '`')}") for n in frame.columns + added}
-        for side in "ab"
+    ours, theirs = (
+        {n: functions.col(f"{side}.{quoted(n, '`')}") for n in own + added} for side in "ab"
     )
     joined = rows.alias("a").join(
-        other.alias("b"), [left[key].eqNullSafe(right[key]) for key in keys]
+        other.alias("b"), [ours[key].eqNullSafe(theirs[key]) for key in keys]
     )
-    return lazy(joined.select(*(left[n] for n in frame.columns), *(right[n] for n in added)))
+    return lazy(joined.select(*(ours[n] for n in own), *(theirs[n] for n in added)))
 
 
 # ── SQL ──────────────────────────────────────────────────────────────────────────────────────────
