@@ -21,7 +21,7 @@ from tonframes.display import (
     Preview,
     ago,
     cut,
-    lasting,
+    duration,
     moment,
     size,
     span,
@@ -352,7 +352,7 @@ def test_a_client_without_a_limit_says_so():
 
 def test_sizes_moments_and_durations_are_short_text():
     assert [size(999), size(1_500_000)] == ["999 bytes", "1.4 MB"]
-    assert list(map(lasting, (0, 90, 7300, 86400 * 400))) == ["0 s", "90 s", "2 h", "400 days"]
+    assert list(map(duration, (0, 90, 7300, 86400 * 400))) == ["0 s", "90 s", "2 h", "400 days"]
     first = datetime(2026, 5, 28, 23, 59, 0, 9, tzinfo=UTC)
     assert moment(first) == "2026-05-28 23:59:00 UTC"
     last = first + timedelta(minutes=10)

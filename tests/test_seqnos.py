@@ -20,7 +20,7 @@ from tonframes.seqnos import (
     from_text,
     intersection,
     joined,
-    meeting,
+    overlapping,
     ranges,
     span_of,
     spell,
@@ -78,7 +78,7 @@ def test_subtract_is_the_difference(some, taken):
 @given(one.filter(len), many)
 def test_meeting_are_those_with_a_common_number(run, some):
     runs = joined(some)
-    assert list(meeting(run, runs)) == [other for other in runs if set(run) & set(other)]
+    assert list(overlapping(run, runs)) == [other for other in runs if set(run) & set(other)]
 
 
 @given(one, many)

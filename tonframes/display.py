@@ -65,7 +65,7 @@ def moment(time: datetime) -> str:
     return f"{time.astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
-def lasting(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a duration as text, in the largest unit of which it has at least two."""
     for length, unit in _AGES:
         if seconds >= 2 * length:
@@ -76,14 +76,14 @@ def lasting(seconds: float) -> str:
 def ago(time: datetime) -> str:
     """Return how long ago a moment was; it may be in the future, because clocks differ."""
     seconds = (datetime.now(UTC) - time).total_seconds()
-    return f"{lasting(seconds)} ago" if seconds >= 0 else f"in {lasting(-seconds)}"
+    return f"{duration(seconds)} ago" if seconds >= 0 else f"in {duration(-seconds)}"
 
 
-def span(first: datetime, last: datetime) -> str:
+def period_text(first: datetime, last: datetime) -> str:
     """Return two moments and the duration between them as text."""
     if first == last:
         return moment(first)
-    return f"{moment(first)} to {moment(last)} ({lasting((last - first).total_seconds())})"
+    return f"{moment(first)} to {moment(last)} ({duration((last - first).total_seconds())})"
 
 
 @dataclass(frozen=True)

@@ -73,7 +73,7 @@ def joined(runs: Iterable[range]) -> tuple[range, ...]:
     return tuple(rest)
 
 
-def meeting(run: range, runs: Sequence[range]) -> Sequence[range]:
+def overlapping(run: range, runs: Sequence[range]) -> Sequence[range]:
     """Return those of joined ranges that have a number in common with a range."""
     first = bisect_right(runs, run.start, key=lambda other: other.stop)
     last = bisect_left(runs, run.stop, key=lambda other: other.start)
@@ -84,7 +84,7 @@ def common(run: range, runs: Sequence[range]) -> list[range]:
     """Return what a range has in common with joined ranges."""
     return [
         range(max(run.start, other.start), min(run.stop, other.stop))
-        for other in meeting(run, runs)
+        for other in overlapping(run, runs)
     ]
 
 
@@ -94,7 +94,7 @@ def subtract(runs: Iterable[range], taken: Iterable[range]) -> tuple[range, ...]
     rest = []
     for run in sorted(runs, key=lambda run: run.start):
         start = run.start
-        for cut in meeting(run, cuts):
+        for cut in overlapping(run, cuts):
             rest.append(range(start, cut.start))
             start = cut.stop
         rest.append(range(start, run.stop))

@@ -242,10 +242,14 @@ class TableSet(ABC):
         if found:
             last = max(glance.last for glance in found if glance.last)
             first = min(glance.first for glance in found if glance.first)
-            facts.append(("time", f"{display.span(first, last)}, the newest {display.ago(last)}"))
+            facts.append(
+                ("time", f"{display.period_text(first, last)}, the newest {display.ago(last)}")
+            )
         if moments := [moment for glance in glances.values() for moment in glance.fetched]:
             last = max(moments)
-            facts.append(("fetched", f"{display.span(min(moments), last)}, {display.ago(last)}"))
+            facts.append(
+                ("fetched", f"{display.period_text(min(moments), last)}, {display.ago(last)}")
+            )
         services = dict.fromkeys(s for glance in glances.values() for s in glance.services)
         facts.append(("from", self.source))
         facts += [("service", ", ".join(services))] if services else []

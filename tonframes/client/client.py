@@ -468,8 +468,8 @@ class Client:
         done = self.statistics
         return (
             f"{done.requests:,} requests, {done.retries:,} of them retries; waited "
-            f"{display.lasting(done.seconds_paced)} for the rate limit, "
-            f"{display.lasting(done.seconds_waited)} after failures"
+            f"{display.duration(done.seconds_paced)} for the rate limit, "
+            f"{display.duration(done.seconds_waited)} after failures"
         )
 
     def __reduce__(self) -> NoReturn:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tonframes.bucket import BucketPath, is_url
 from tonframes.errors import MissingError, warn
-from tonframes.seqnos import joined, meeting, spell, subtract
+from tonframes.seqnos import joined, overlapping, spell, subtract
 from tonframes.store.bucket_reader import BucketReader
 from tonframes.store.files import (
     ASIDE,
@@ -58,7 +58,7 @@ class BucketStore(BucketReader):
             (self.bucket / NETWORK).put(encoded(self._info))
         self.put_whole()
         held = self._spans_put()  # another process may have put it
-        if any(meeting(run, held) for run in self.local.held()):
+        if any(overlapping(run, held) for run in self.local.held()):
             self.local.leave(held)
 
     def claim(self, network: str, service: str) -> None:
@@ -231,7 +231,7 @@ class BucketStore(BucketReader):
         return [
             self._held_file(path, self.network)
             for path in self._objects(RANGED[-1]).values()
-            if meeting(run_of(path.name) or range(0), wanted)
+            if overlapping(run_of(path.name) or range(0), wanted)
         ]
 
     def _move_aside(self, names: Iterable[str], file: HeldFile, reason: str) -> None:

@@ -17,7 +17,7 @@ from tonframes.atomic import replacing_all, sync, temporary
 from tonframes.bucket import BucketPath, said
 from tonframes.errors import StoreError, shorten
 from tonframes.sealed import SealError
-from tonframes.seqnos import joined, meeting
+from tonframes.seqnos import joined, overlapping
 from tonframes.store import verified
 from tonframes.wire import schema
 
@@ -245,7 +245,7 @@ def _groups_of(parquet: pq.ParquetFile, seqnos: Sequence[range] | None) -> Itera
     for group in range(parquet.num_row_groups):
         found = parquet.metadata.row_group(group).column(place).statistics
         known = found is not None and found.has_min_max
-        if not known or meeting(range(found.min, found.max + 1), seqnos):
+        if not known or overlapping(range(found.min, found.max + 1), seqnos):
             yield group
 
 

@@ -111,14 +111,14 @@ def read_history(
 
 
 def fresh_rows(
-    reader: Reader, tables: Mapping[str, pa.Table], claims: Mapping[str, Sequence[Span]]
+    reader: Reader, tables: Mapping[str, pa.Table], absence: Mapping[str, Sequence[Span]]
 ) -> Tables:
     """Return what of the rows is not held, by (account, lt), and the spans of it, by folder."""
     transactions = tables["transactions"]
     held = held_spans(reader, set(pc.unique(transactions["account"]).to_pylist()))
     fresh = transactions.take(pa.array(new_rows(transactions, held), pa.int64()))
     spans = spans_of(fresh)
-    for account, more in claims.items():
+    for account, more in absence.items():
         spans.setdefault(account, []).extend(more)
     return _folders(fresh, _messages_of(tables["messages"], fresh), spans)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from tonframes.bucket import BucketPath, is_url
 from tonframes.errors import MissingError, StoreError, shorten
-from tonframes.seqnos import WIDTHS, fits, joined, meeting, spell, subtract
+from tonframes.seqnos import WIDTHS, fits, joined, overlapping, spell, subtract
 from tonframes.store.files import (
     FOLDERS,
     RANGED,
@@ -210,7 +210,7 @@ class Listing:
         return [
             (run, self._held_file(self.at(file), network))
             for run, file in written.items()
-            if meeting(run, wanted)
+            if overlapping(run, wanted)
         ]
 
     def _written(self, name: str, wanted: Sequence[range]) -> dict[range, str]:
@@ -222,7 +222,9 @@ class Listing:
         if name == "transactions":
             return held
         beside = self._beside(name, held)
-        lacking = [file for run, file in held.items() if run not in beside and meeting(run, wanted)]
+        lacking = [
+            file for run, file in held.items() if run not in beside and overlapping(run, wanted)
+        ]
         footers = in_threads(lambda file: self._held_file(self.at(file), network).footer(), lacking)
         for file, footer in zip(lacking, footers, strict=True):
             if name in footer.tables:
@@ -303,7 +305,7 @@ def run_of(name: str) -> range | None:
 
 def is_inside(run: range, others: Sequence[range]) -> bool:
     """Return whether one of ranges that do not overlap has all seqnos of a range."""
-    return any(run[0] in other and run[-1] in other for other in meeting(run, others))
+    return any(run[0] in other and run[-1] in other for other in overlapping(run, others))
 
 
 def widest(runs: Iterable[range]) -> tuple[range, ...]:

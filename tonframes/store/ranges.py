@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tonframes.atomic import exchange, sync
-from tonframes.seqnos import SPAN, aligned, joined, meeting, subtract
+from tonframes.seqnos import SPAN, aligned, joined, overlapping, subtract
 from tonframes.store import damage, verified
 from tonframes.store.files import (
     BY_ACCOUNT,
@@ -112,7 +112,7 @@ class RangeWriter(Writer):
         wanted = joined(seqnos)
         with self._writing():
             files = [
-                file for run, file in self.files("transactions").items() if meeting(run, wanted)
+                file for run, file in self.files("transactions").items() if overlapping(run, wanted)
             ]
             network = self.network
             for file in files:
@@ -129,7 +129,7 @@ class RangeWriter(Writer):
         """Commit files that have the rows of several others, and return whether these are held."""
         with self._writing():
             held = self.files(RANGED[-1]).items()
-            there = [file.name for part, file in held if meeting(part, [run])]
+            there = [file.name for part, file in held if overlapping(part, [run])]
             if there != [file.name for file in files]:
                 return False
             self._raise_version()
@@ -147,7 +147,7 @@ class RangeWriter(Writer):
         network, table = self.network, schema.TABLES["transactions"]
         group: list[HeldFile] = []
         for run, path in self._ranges("transactions", [around]).items():
-            if meeting(run, [around]):
+            if overlapping(run, [around]):
                 file = HeldFile(path, table, network, run)
                 if group and not self._fits(group, file):
                     yield group
@@ -192,7 +192,7 @@ class RangeWriter(Writer):
             orphans = [
                 file
                 for run, file in self._ranges(name, [part]).items()
-                if meeting(run, [part]) and run != part and file.name not in held
+                if overlapping(run, [part]) and run != part and file.name not in held
             ]
             self._put_aside(orphans, f"there are files in {name} without those in transactions")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from tonframes.errors import warn
-from tonframes.seqnos import joined, meeting
+from tonframes.seqnos import joined, overlapping
 from tonframes.store import damage, histories, merging
 from tonframes.store.files import (
     ASIDE,
@@ -47,14 +47,14 @@ class Store(RangeWriter):
     def write_histories(
         self,
         tables: Mapping[str, pa.Table],
-        claims: Mapping[str, Sequence[Span]],
+        absence: Mapping[str, Sequence[Span]],
         *,
         merge: bool = True,
     ) -> None:
         """Commit transactions of accounts, and what they prove. What is held is left out."""
         with self._writing():
             self._append("address_book", tables["address_book"])
-            fresh = histories.fresh_rows(self, tables, claims)
+            fresh = histories.fresh_rows(self, tables, absence)
             if len(fresh["histories"]):
                 fetched = pc.max(tables["address_book"]["fetched_at"]).as_py()
                 files = self._history_files(fresh, fetched or datetime.now(UTC))
@@ -146,12 +146,12 @@ class Store(RangeWriter):
         files = [
             self._held_file(file, network)
             for run, file in self.files("transactions", wanted).items()
-            if meeting(run, wanted)
+            if overlapping(run, wanted)
         ]
         copies = [
             self._held_file(file, network)
             for run, file in self._ranges(BY_ACCOUNT, wanted).items()
-            if meeting(run, wanted)
+            if overlapping(run, wanted)
         ]
         self._set_aside(copies, "compacting with by_account writes this copy again")
         damaged = self._set_aside(files, "its masterchain seqnos are not held any more")
