@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from stores import claimed, tables_of
 
 import tonframes as tf
 from tonframes import sealed
-from tonframes.store import Store, files
+from tonframes.store import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -85,41 +86,7 @@ def test_a_part_of_a_file_is_none(file, length):
             pass
 
 
-def test_a_file_of_others_is_refused(tmp_path):
-    pq.write_table(ROWS.select(["lt"]), tmp_path / "rows.parquet")
-    with (
-        pytest.raises(sealed.SealError, match="no seal of tonframes"),
-        sealed.opened(tmp_path / "rows.parquet"),
-    ):
-        pass
-
-
 # ── in a store ───────────────────────────────────────────────────────────────────────────────────
-
-
-@pytest.mark.parametrize("name", ["transactions", "messages", "blocks"])
-def test_a_flip_in_a_footer_of_a_store_never_reads_back_wrong(tmp_path, name):
-    seqno = 90_000_000
-    blocks = tf.read_blocks(tf.sample(), [seqno])
-    store = Store(tmp_path)
-    store.claim("-217", "a test")
-    tables = {table: blocks.arrow(table) for table in blocks.names}
-    store.write_blocks(tables, [range(seqno, seqno + 1)], proof="chain")
-    [(_, file)] = store.held_files(name, store.held())
-    columns = file.table.schema.names[:3]
-    footer = footer_of(file.path)
-    rows = file.read(columns)
-    noticed = places = 0
-    for place in footer if SOAK else footer[:: len(footer) // 500]:
-        flip(file.path, place, place % 8)
-        try:
-            assert file.read(columns).equals(rows)
-        except files.Damaged:
-            noticed += 1
-        flip(file.path, place, place % 8)
-        places += 1
-    assert noticed > 0.99 * places
-    assert file.read(columns).equals(rows)
 
 
 # ── memory ───────────────────────────────────────────────────────────────────────────────────────
@@ -147,13 +114,12 @@ for attempt in (lambda: store.read("blocks", store.held()), file.check):
 def test_memory_that_runs_out_while_reading_is_no_damage(tmp_path):
     seqno = 90_000_000
     blocks = tf.read_blocks(tf.sample(), [seqno])
-    tables = {table: blocks.arrow(table) for table in blocks.names}
+    tables = tables_of(blocks)
     place = tables["blocks"].schema.get_field_index("extra")
     large = pa.array(["x" * 2**26] * len(tables["blocks"]))
     field = tables["blocks"].schema.field(place)
     tables["blocks"] = tables["blocks"].set_column(place, field, large)
-    store = Store(tmp_path)
-    store.claim("-217", "a test")
+    store = claimed(tmp_path)
     store.write_blocks(tables, [range(seqno, seqno + 1)], proof="chain")
     done = subprocess.run(
         [sys.executable, "-c", READ_WITHIN, tmp_path],

@@ -6,16 +6,10 @@ import socket
 import time
 
 import pytest
-from fault_server import FaultServer, answer, error, raw
+from fault_server import answer, error, raw
 
 from tonframes.client import Client, PageLimit, TooManyRowsError, UnknownOperationError
 from tonframes.errors import RequestError
-
-
-@pytest.fixture
-def server():
-    with FaultServer() as server:
-        yield server
 
 
 def ask(client, limit=1000):
@@ -104,14 +98,6 @@ def test_an_operation_that_the_service_does_not_have_ends_at_once(server, reply)
     with Client(server.url) as client:
         with pytest.raises(UnknownOperationError, match="check that base_url"):
             ask(client)
-        assert client.statistics.requests == 1
-
-
-def test_other_operations_that_are_unknown_end_at_once_too(server):
-    server.otherwise = error("internal server error: Cannot GET /api/v3/masterchainInfo", 500)
-    with Client(server.url) as client:
-        with pytest.raises(RequestError, match="Cannot GET"):
-            client.masterchain_info(bytes)
         assert client.statistics.requests == 1
 
 

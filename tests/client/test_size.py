@@ -8,7 +8,7 @@ from functools import partial
 from itertools import chain
 
 import pytest
-from fault_server import FaultServer, answer
+from fault_server import answer
 
 from tonframes.client import Client, TooManyRowsError
 from tonframes.errors import RequestError
@@ -16,12 +16,6 @@ from tonframes.wire import pages, schema
 
 #: 65 MiB of spaces in 66 kB.
 LARGE = answer(gzip.compress(b" " * 65 * 2**20, 1), Content_Encoding="gzip")
-
-
-@pytest.fixture
-def server():
-    with FaultServer() as server:
-        yield server
 
 
 def bomb():

@@ -17,24 +17,22 @@ import sys
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from urllib.parse import quote, urlencode, urlsplit
 
 import pytest
 from chain import Chain
-from pandas.testing import assert_frame_equal
+from stores import claimed, tables_from
 
 from tonframes.addresses import to_friendly
-from tonframes.analysis import undo_gas_exchange
 from tonframes.errors import StoreError
-from tonframes.parse import parse_accounts, parse_blocks
+from tonframes.parse import parse_blocks
 from tonframes.service import serve, serve_forever
 from tonframes.service import server as shell
 from tonframes.service.rows import HeldRows
 from tonframes.service.scanned import scanned
 from tonframes.service.shard_state import shard_state
-from tonframes.store import Store, read_accounts, read_blocks
+from tonframes.store import Store, read_blocks
 from tonframes.wire import pages, schema
 from tonframes.wire.kinds import SHARD
 from tonframes.wire.tables import in_order, stamped
@@ -48,8 +46,7 @@ NOBODY = "0:" + "0" * 63 + "1"
 
 def make_blocks(path, chain, seqnos, *, with_blocks=True, network="-217"):
     bodies = [chain.next_block() for _ in seqnos]
-    read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in bodies]
-    tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
+    tables = tables_from(bodies)
     if not with_blocks:
         del tables["blocks"]
     store = Store(path)
@@ -193,19 +190,6 @@ def snapshot_of(folder):
 # ── masterchainBlockShards as specified ──────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("operation", ["masterchainBlockShards", "transactionsByMasterchainBlock"])
-def test_transactions_in_the_spelling_of_the_specification(specified, bodies, operation):
-    for seqno in (FIRST, 199, 200, 240, LAST):
-        status, answer = get(specified, operation, seqno=seqno)
-        assert status == 200
-        assert sorted(answer) == ["address_book", "transactions"]
-        assert hashes(answer) == [row["hash"] for row in by_lt(bodies[seqno]["transactions"])]
-        for row in answer["transactions"]:
-            assert -(2**63) <= int(row["block_ref"]["shard"]) < 2**63
-            for message in (row.get("in_msg"), *row["out_msgs"]):
-                assert not isinstance((message or {}).get("opcode"), str)
-
-
 def test_served_rows_are_those_of_the_store(specified, deployed, path, bodies):
     for seqno in (FIRST, 240, LAST):
         held = read_blocks(path, [seqno])
@@ -244,20 +228,6 @@ def dropped(value):
         inner = {k: dropped(v) for k, v in value.items()}
         return {k: v for k, v in inner.items() if v is not None and v != []}
     return [dropped(v) for v in value] if isinstance(value, list) else value
-
-
-def test_pages_partition_the_rows(specified, bodies):
-    seqno = max(bodies, key=lambda n: len(bodies[n]["transactions"]))
-    whole = hashes(get(specified, "masterchainBlockShards", seqno=seqno)[1])
-    for limit in (1, 3, len(whole), 1000):
-        pieces = []
-        for offset in range(0, len(whole) + limit, limit):
-            answer = get(
-                specified, "masterchainBlockShards", seqno=seqno, limit=limit, offset=offset
-            )[1]
-            assert len(answer["transactions"]) <= limit
-            pieces += hashes(answer)
-        assert pieces == whole
 
 
 def test_past_the_end_is_empty_and_not_an_error(specified):
@@ -366,18 +336,6 @@ def test_accounts_in_any_form_and_the_order_asked(specified, states):
     assert set(answer["address_book"]) == set(raw)
 
 
-def test_accounts_served_are_the_accounts_held(specified, deployed, path, states):
-    addresses = [row["address"] for row in states["accounts"]]
-    held = read_accounts(path, addresses).arrow("accounts")
-    for url in (specified, deployed):
-        body = fetch(url, "/api/v3/accountStates?" + urlencode({"address": addresses}, doseq=True))
-        parsed = parse_accounts(body[1])
-        for name in schema.ACCOUNT.columns:
-            assert parsed.arrow("accounts")[name.name].equals(held[name.name])
-        metadata = parsed.metadata.set_index("address").entry
-        assert {a: json.loads(entry) for a, entry in metadata.items()} == states["metadata"]
-
-
 def test_bocs_come_unless_declined(specified, deployed, states):
     contract = next(row for row in states["accounts"] if row.get("code_boc"))
     for url in (specified, deployed):
@@ -389,16 +347,6 @@ def test_bocs_come_unless_declined(specified, deployed, states):
             assert row["code_hash"] == contract["code_hash"]
         [row] = get(url, "accountStates", address=contract["address"])[1]["accounts"]
         assert (row["code_boc"], row["data_boc"]) == (contract["code_boc"], contract["data_boc"])
-
-
-def test_unknown_accounts_are_absent(specified, deployed, states):
-    known = states["accounts"][0]["address"]
-    for url in (specified, deployed):
-        stranger = "0:" + "F" * 64
-        status, answer = get(url, "accountStates", address=[NOBODY, known, stranger])
-        assert status == 200
-        assert [row["address"] for row in answer["accounts"]] == [known]
-        assert get(url, "accountStates", address=NOBODY)[1]["accounts"] == []
 
 
 def test_1024_addresses_are_answered_and_1025_refused(specified, states):
@@ -496,14 +444,6 @@ def test_a_store_of_accounts_alone_is_served_as_specified(tmp_path):
 
 
 # ── the deployed service's dialect ───────────────────────────────────────────────────────────────
-
-
-def test_deployed_services_answer_with_blocks(deployed, bodies):
-    for seqno in (FIRST, 200, 240, LAST):
-        status, answer = get(deployed, "masterchainBlockShards", seqno=seqno)
-        assert (status, list(answer)) == (200, ["blocks"])
-        expected = {key(block): block for block in bodies[seqno]["blocks"]}
-        assert {key(block): block for block in answer["blocks"]} == expected
 
 
 def test_deployed_blocks_sort_by_time(deployed, bodies):
@@ -678,33 +618,6 @@ def without_added(served, recorded):
     if isinstance(served, list) and isinstance(recorded, list):
         return [without_added(*pair) for pair in zip(served, recorded, strict=True)]
     return served
-
-
-def test_gas_and_fees_of_special_accounts_are_exchanged_and_come_back(specified, deployed, path):
-    seqno = 240
-    held = undo_gas_exchange(read_blocks(path, [seqno]).transactions)
-    special = held[(held.block_workchain == -1) & (held.compute_gas_fees == 0)].set_index("hash")
-    special = special[special.compute_gas_used > 0]
-    assert len(special) > 1
-    document = fetch(deployed, f"/api/v3/transactionsByMasterchainBlock?seqno={seqno}&limit=1000")[
-        1
-    ]
-    for row in json.loads(document)["transactions"]:
-        compute = row["description"].get("compute_ph", {})
-        if row["hash"] in special.index:
-            used = str(special.compute_gas_used[row["hash"]])
-            assert (compute["gas_fees"], compute["gas_used"]) == (used, "0")
-        elif "gas_used" in compute:
-            assert int(compute["gas_fees"]) >= int(compute["gas_used"])
-    fetched = parse_blocks(document).transactions
-    columns = ["hash", "compute_gas_used", "compute_gas_fees"]
-    assert_frame_equal(
-        undo_gas_exchange(fetched)[columns].sort_values("hash", ignore_index=True),
-        held[columns].sort_values("hash", ignore_index=True),
-    )
-    # Where the store has the values of the chain, the specification's dialect answers with them.
-    plain = get(specified, "masterchainBlockShards", seqno=seqno)[1]["transactions"]
-    assert any(row["description"].get("compute_ph", {}).get("gas_fees") == "0" for row in plain)
 
 
 def test_deployed_seqnos_wrap(deployed):
@@ -911,10 +824,8 @@ def test_shard_state_before_and_at_the_start_of_a_store(tmp_path, bodies):
         folder = tmp_path / str(start)
         part = range(start, start + 20)
         shown = [{"blocks": bodies[seqno]["blocks"], "transactions": []} for seqno in part]
-        read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in shown]
-        store = Store(folder)
-        store.claim("-217", "synthetic")
-        tables = stamped(pages.blocks_tables(read), datetime.now(UTC))
+        store = claimed(folder)
+        tables = tables_from(shown)
         store.write_blocks(tables, [part], proof="synthetic")
         held = HeldRows(store, "service")
         for seqno in (start, start + 1):
@@ -1135,29 +1046,13 @@ def test_connections_are_kept(specified):
 def test_more_connections_than_allowed_wait_their_turn(path, monkeypatch):  # F81
     monkeypatch.setattr(shell, "MOST_CONNECTIONS", 4)
     monkeypatch.setattr(shell._Handler, "timeout", 0.1)
+    others = set(threading.enumerate())
     with serve(path) as url, contextlib.ExitStack() as stack:
         for _ in range(10):
             stack.enter_context(raw_socket(url))
         assert alive(url)
-        assert sum("process_request_thread" in t.name for t in threading.enumerate()) <= 4
-
-
-def test_a_client_that_reads_nothing_is_let_go(path, bodies, capfd, monkeypatch):
-    monkeypatch.setattr(shell._Handler, "timeout", 0.2)
-    seqno = max(bodies, key=lambda n: len(bodies[n]["transactions"]))
-    target = f"/api/v3/masterchainBlockShards?seqno={seqno}"
-    with serve(path, dialect="specification") as url, socket.socket() as raw:
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        raw.settimeout(IN_TIME)
-        raw.connect(("127.0.0.1", urlsplit(url).port))
-        raw.sendall(f"GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode() * 200)
-        time.sleep(0.5)
-        received = 0
-        with contextlib.suppress(ConnectionError):
-            while chunk := raw.recv(2**20):
-                received += len(chunk)
-        assert received < 200 * len(fetch(url, target)[1])
-    assert capfd.readouterr() == ("", "")
+        ours = set(threading.enumerate()) - others
+        assert sum("process_request_thread" in thread.name for thread in ours) <= 4
 
 
 def test_a_service_ends_while_connections_wait_their_turn(path, monkeypatch):
@@ -1235,10 +1130,8 @@ def test_the_store_is_never_modified(path, states):
 
 def test_masterchain_blocks_without_transactions(tmp_path):
     seqnos = range(96, 103)
-    read = pages.read(schema.BLOCKS_ANSWER, b'{"transactions": [], "blocks": []}')
-    tables = stamped(pages.blocks_tables([read]), datetime.now(UTC))
-    store = Store(tmp_path)
-    store.claim("-217", "synthetic")
+    tables = tables_from([{"transactions": [], "blocks": []}])
+    store = claimed(tmp_path)
     store.write_blocks(tables, [seqnos], proof="synthetic")
     with serve(tmp_path, dialect="specification") as url:
         for seqno in seqnos:
@@ -1272,31 +1165,6 @@ def test_a_damaged_file_is_an_error_and_not_the_end(tmp_path, path, states):
         assert get(url, "masterchainBlockShards", seqno=FIRST)[0] == 200
         address = states["accounts"][0]["address"]
         assert get(url, "accountStates", address=address)[0] == 200
-
-
-def test_threads_get_what_they_ask_for(specified, bodies, states):
-    accounts = [row["address"] for row in states["accounts"]]
-
-    def work(seed):
-        rng = random.Random(seed)
-        with connect(specified) as connection:
-            for _ in range(12):
-                if rng.random() < 0.3:
-                    asked = rng.sample(accounts, 5)
-                    query = urlencode({"address": asked}, doseq=True)
-                    connection.request("GET", f"/api/v3/accountStates?{query}")
-                    answer = json.loads(connection.getresponse().read())
-                    assert [row["address"] for row in answer["accounts"]] == asked
-                else:
-                    seqno = rng.randrange(FIRST, LAST + 1)
-                    target = f"/api/v3/masterchainBlockShards?seqno={seqno}&limit=1000"
-                    connection.request("GET", target)
-                    answer = json.loads(connection.getresponse().read())
-                    expected = [row["hash"] for row in by_lt(bodies[seqno]["transactions"])]
-                    assert hashes(answer) == expected
-
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(work, range(8)))
 
 
 def test_the_service_answers_fast_enough(specified):

@@ -12,28 +12,24 @@ import sys
 import threading
 import time
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from itertools import pairwise, product
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from bucket_server import moto, serving
 from chain import synthetic_blocks
 from pandas.testing import assert_frame_equal
 from slow import slow, slow_after
+from stores import tables_from
 
 import tonframes as tf
 from tonframes.bucket import BucketPath
 from tonframes.cli import main
 from tonframes.store import BucketStore, Store
 from tonframes.store.bucket_reader import BucketReader
-from tonframes.store.bucket_store import _content
-from tonframes.store.files import Footer, content
 from tonframes.store.identity import StoreInfo, encoded
-from tonframes.wire import pages, schema
-from tonframes.wire.tables import stamped
+from tonframes.wire import schema
 
 FIRST = 90_000_000
 SPAN = range(FIRST, FIRST + 100)
@@ -80,11 +76,8 @@ def held(tmp_path_factory):
     """Return a local store with few transactions in a span and a part of the next one."""
     store = Store(tmp_path_factory.mktemp("local") / "store")
     bodies = synthetic_blocks(120, first_seqno=FIRST, transactions_per_block=4)
-    read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in bodies]
     store.claim("-217", "synthetic")
-    store.write_blocks(
-        stamped(pages.blocks_tables(read), datetime.now(UTC)), [EVERYTHING], proof="chain"
-    )
+    store.write_blocks(tables_from(bodies), [EVERYTHING], proof="chain")
     return store.path
 
 
@@ -160,17 +153,6 @@ def test_what_is_fetched_into_a_bucket_is_what_is_read_from_it(service, online, 
     same(tf.fetch_blocks(SPAN, client=online, store=service.url()), tf.read_blocks(service.url()))
     assert online.statistics.requests - before <= 2, "the network only"
     same(tf.fetch_blocks(EVERYTHING, client=online, store=service.url()), fetched)
-
-
-@pytest.mark.slow
-def test_processes_put_the_same_bytes(bucket, online, fetched):
-    tf.fetch_blocks(SPAN, client=online, store=bucket.url(), executor=1)
-    first = {name: bucket.objects[f"ton/{name}"] for name in OF_SPAN}
-    for name in OF_SPAN:
-        bucket.delete(f"ton/{name}")
-    again = tf.fetch_blocks(SPAN, client=online, store=bucket.url(), executor=2)
-    same(again, fetched)
-    assert {name: bucket.objects[f"ton/{name}"] for name in OF_SPAN} == first
 
 
 @pytest.fixture(scope="module")
@@ -277,13 +259,6 @@ def test_what_another_computer_has_put_counts_and_leaves_the_local_part(bucket, 
     same(tf.read_blocks(bucket.url()), part_of(sample, SPAN))
 
 
-def test_the_chunks_of_rows_do_not_change_the_bytes():
-    rows = tf.read_blocks(tf.sample()).arrow("messages")
-    pieces = pa.concat_tables(rows.slice(start, 337) for start in range(0, len(rows), 337))
-    about = {"network": "-217", "start": SPAN.start, "stop": SPAN.stop, "proof": "chain"}
-    assert _content("messages", rows, **about) == _content("messages", pieces, **about)
-
-
 def test_what_was_proven_of_a_span_does_not_depend_on_its_pieces(bucket, sample, computer):
     puts = []
     for name, cuts in {"one": [50], "two": [10, 60]}.items():
@@ -329,14 +304,6 @@ def test_a_view_of_a_bucket_goes_to_other_processes(bucket, sample):
     written(bucket, sample)
     blocks = pickle.loads(pickle.dumps(tf.read_blocks(bucket.url())))
     same(blocks, sample)
-    code = "import pickle, sys; print(len(pickle.load(sys.stdin.buffer).transactions))"
-    told = subprocess.run(
-        [sys.executable, "-c", code],
-        input=pickle.dumps(tf.read_blocks(bucket.url())),
-        capture_output=True,
-        check=True,
-    )
-    assert int(told.stdout) == len(sample.transactions)
 
 
 def test_a_bucket_is_served(bucket, sample):
@@ -559,23 +526,6 @@ def test_a_newer_version_is_refused_and_nothing_changes(bucket, sample, online):
     assert bucket.objects == before
 
 
-def test_an_object_of_a_newer_version_is_refused_and_stays(bucket, sample, online):
-    written(bucket, sample)
-    key = f"ton/transactions/{NAME}"
-    rows = sample.arrow("transactions").slice(0, 10)
-    footer = Footer(
-        schema=schema.VERSION + 1, tonframes="9", network="-217", service=None, rows=10,
-        start=SPAN.start, stop=SPAN.stop, tables=TABLES,
-    )  # fmt: skip
-    bucket.put(key, b"".join(content(schema.TRANSACTIONS, rows, footer)))
-    before = dict(bucket.objects)
-    with pytest.raises(tf.StoreError, match="use a newer tonframes"):
-        tf.read_blocks(bucket.url()).arrow("transactions")
-    with pytest.raises(tf.StoreError, match="use a newer tonframes"):
-        tf.fetch_blocks(SPAN, client=online, store=bucket.url())
-    assert {key: bucket.objects[key] for key in before} == before
-
-
 def test_network_json_that_is_damaged_is_refused(bucket, sample):
     written(bucket, sample)
     bucket.put("ton/network.json", bucket.objects["ton/network.json"].replace(b"-217", b"-239"))
@@ -696,18 +646,6 @@ def test_a_service_that_never_answers_does_not_hang(scheme, seconds):
         with pytest.raises(tf.StoreError, match=f"cannot .*{scheme}://bucket"):
             tf.read_blocks(url)
         assert time.monotonic() - began < seconds
-
-
-@pytest.mark.slow
-def test_without_credentials(bucket, monkeypatch, tmp_path):
-    """What a service says of a request that nobody has signed."""
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
-        monkeypatch.delenv(name)
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    bucket.faults.append(denied)
-    with pytest.raises(tf.StoreError, match="check the credentials"):
-        tf.read_blocks(bucket.url())
 
 
 # ── names of stores ──────────────────────────────────────────────────────────────────────────────

@@ -18,7 +18,8 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
-from slow import slow
+from slow import slow, slow_after
+from stores import claimed, flip
 
 import tonframes as tf
 from tonframes.cli import main
@@ -52,8 +53,7 @@ def spread(rows: pa.Table, held: range) -> pa.Table:
 
 
 def made(path: Path, *runs: range) -> Store:
-    store = Store(path)
-    store.claim("-217", "a test")
+    store = claimed(path)
     store.write_blocks(tables(), runs or [HELD], proof="chain")
     return store
 
@@ -140,26 +140,9 @@ def test_spans_that_are_not_whole_stay(tmp_path):
     assert names(store) == before
 
 
-def test_a_span_that_a_run_before_has_joined_in_parts_is_joined_again(tmp_path, monkeypatch):
-    store = made(tmp_path / "store", WHOLE)
-    monkeypatch.setattr(compaction, "WIDTHS", (100, 500))
-    monkeypatch.setattr("tonframes.seqnos.WIDTHS", (100, 500, 1000))
-    halves = [WHOLE[:500], WHOLE[500:]]
-    assert tf.compact_store(store.path) == halves
-    monkeypatch.setattr(compaction, "WIDTHS", (100, 500, 1000))
-    assert tf.compact_store(store.path) == [WHOLE]
-    assert list(store.files("transactions")) == [WHOLE]
-    assert len(names(store)) == 10
-    assert tf.verify_store(store.path) == {}
-    store.settle(0)
-    assert names(store) == [WIDE]
-    assert not (store.path / "merging").exists()
-
-
 def test_the_first_span_begins_with_the_first_seqno(tmp_path):
     first = range(1, 1000)
-    store = Store(tmp_path / "store")
-    store.claim("-217", "a test")
+    store = claimed(tmp_path / "store")
     store.write_blocks(tables(first), [first], proof="chain")
     assert tf.compact_store(store.path, grace="0s") == [first]
     assert names(store) == ["00000000001-00000001000.parquet"]
@@ -178,8 +161,7 @@ def test_files_with_and_without_blocks_stay_apart(tmp_path):
 @pytest.mark.slow
 def test_ten_thousand_seqnos_become_one_file(tmp_path):
     held = range(FIRST, FIRST + 11_000)
-    store = Store(tmp_path / "store")
-    store.claim("-217", "a test")
+    store = claimed(tmp_path / "store")
     store.write_blocks(tables(held), [held[1000:]], proof="chain")
     assert len(tf.compact_store(store.path, grace="0s")) == 10
     store.write_blocks(tables(held), [held], proof="chain")
@@ -216,19 +198,6 @@ def hashes(files: list[str] | str) -> int:
     )
 
 
-def test_files_that_were_listed_before_stay_for_the_grace(store):
-    before = listed(store)
-    count = hashes(before)
-    tf.compact_store(store.path)
-    assert is_whole(store)
-    assert hashes(before) == count
-    after = listed(store)
-    assert len(after) == 3
-    assert hashes(after) == count
-    Store(store.path).prepare()  # another writer, before the grace is over
-    assert hashes(before) == hashes(after) == count
-
-
 def counted(frame: object) -> int:
     """Count the rows of the frame of any engine."""
     if hasattr(frame, "count_rows"):  # pyarrow
@@ -244,7 +213,7 @@ def counted(frame: object) -> int:
 
 @pytest.mark.parametrize(
     "engine",
-    ["pyarrow", "duckdb", "polars", "dask", pytest.param("spark", marks=pytest.mark.spark)],
+    ["pyarrow", *slow("duckdb", "polars", "dask"), pytest.param("spark", marks=pytest.mark.spark)],
 )
 def test_frames_that_were_made_before_stay_complete(store, engine):
     if engine == "spark":
@@ -253,6 +222,7 @@ def test_frames_that_were_made_before_stay_complete(store, engine):
         spark_session()
     before = tf.scan(store.path, "transactions", engine=engine)
     tf.compact_store(store.path)
+    Store(store.path).prepare()  # another writer, before the grace is over
     meanwhile = tf.scan(store.path, "transactions", engine=engine)
     assert counted(before) == counted(meanwhile) == 3000
 
@@ -339,25 +309,6 @@ def test_a_folder_is_never_seen_without_some_of_its_rows(store):
     assert is_whole(store)
 
 
-def test_a_folder_of_before_that_a_killed_process_left_is_removed(store, monkeypatch):
-    if not can_exchange(store.path):
-        pytest.skip("this system cannot exchange folders")
-    tf.compact_store(store.path)
-
-    def killed(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ranges.time, "sleep", killed)
-        with pytest.raises(KeyboardInterrupt):
-            store.settle(0)
-    assert any(store.path.glob("merging/*.new"))
-    tf.compact_store(store.path, grace="0s")
-    store.settle(0)
-    assert not (store.path / "merging").exists()
-    assert is_whole(store)
-
-
 def can_exchange(folder: Path) -> bool:
     for name in ("a", "b"):
         (folder / name).mkdir()
@@ -403,12 +354,6 @@ def test_a_store_that_stays_open_puts_them_in_place(store, monkeypatch):
 # ── damage ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[len(content) // 3] ^= 1
-    file.write_bytes(content)
-
-
 def test_a_damaged_part_is_set_aside_and_nothing_else_changes(store):
     part = range(FIRST + 300, FIRST + 400)
     flip(store.files("messages")[part])
@@ -421,7 +366,7 @@ def test_a_damaged_part_is_set_aside_and_nothing_else_changes(store):
     assert is_whole(store)
 
 
-@pytest.mark.parametrize("name", RANGED)
+@pytest.mark.parametrize("name", slow_after(1, RANGED))
 def test_a_compacted_file_that_is_damaged_within_the_grace_costs_nothing(store, name):
     tf.compact_store(store.path)
     flip(store.path / "merging" / name / WIDE)
@@ -431,16 +376,6 @@ def test_a_compacted_file_that_is_damaged_within_the_grace_costs_nothing(store, 
     assert is_whole(store)
     assert len(names(store)) == 12
     assert tf.verify_store(store.path) == {}
-
-
-def test_a_compacted_file_that_is_damaged_does_not_take_its_place(store):
-    tf.compact_store(store.path)
-    flip(store.path / "merging" / "blocks" / WIDE)
-    with pytest.warns(tf.TonframesWarning, match="checksum"):
-        store.settle(0)
-    assert is_whole(store)
-    assert len(names(store)) == 12
-    assert not (store.path / "merging").exists()
 
 
 @pytest.mark.parametrize("second", [True, False])
@@ -467,7 +402,7 @@ def copies(store: Store) -> list[str]:
     return names(store, "by_account")
 
 
-@pytest.mark.parametrize("batch", [100, 1_000_000])
+@pytest.mark.parametrize("batch", [100, *slow(1_000_000)])
 def test_a_copy_by_account_has_the_same_rows(store, monkeypatch, batch):
     monkeypatch.setattr(compaction, "BATCH", batch)
     monkeypatch.setattr(compaction, "_SAMPLE", 10)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
 from threading import Thread
 
 import pyarrow as pa
@@ -12,6 +11,7 @@ import pytest
 from fake_service import whole_histories
 from hypothesis import given
 from hypothesis import strategies as st
+from stores import claimed, flip, tables_from
 
 import tonframes as tf
 from tonframes.store import (
@@ -25,12 +25,9 @@ from tonframes.store import (
     spans_of,
 )
 from tonframes.store.files import replace_all
-from tonframes.wire import pages, schema
-from tonframes.wire.tables import stamped
 
 ROWS = whole_histories(blocks=15)
-PAGE = pages.read(schema.BLOCKS_ANSWER, json.dumps({"transactions": ROWS}).encode())
-TABLES = stamped(pages.blocks_tables([PAGE]), datetime.now(UTC))
+TABLES = tables_from([{"transactions": ROWS}])
 
 
 def part(positions):
@@ -42,9 +39,7 @@ def part(positions):
 
 @pytest.fixture
 def store(tmp_path):
-    store = Store(tmp_path / "s")
-    store.claim("-217", "synthetic")
-    return store
+    return claimed(tmp_path / "s")
 
 
 def read(store):
@@ -118,8 +113,7 @@ def test_small_files_are_merged_and_nothing_changes(store, monkeypatch):
     assert {len(list((store.path / f).iterdir())) for f in merging.HISTORY_FOLDERS} == {1}
     assert not (store.path / merging.NOTE).exists()
     assert held_spans(store) == spans_of(part(range(200))["transactions"])
-    in_one = Store(store.path.parent / "one")
-    in_one.claim("-217", "synthetic")
+    in_one = claimed(store.path.parent / "one")
     in_one.write_histories(part(range(200)), {})
     for merged, whole in zip(read(store), read(in_one), strict=True):
         assert merged.equals(whole)
@@ -201,14 +195,9 @@ def test_damaged_files_are_not_merged(store, monkeypatch):
     for start in range(0, 60, 20):
         store.write_histories(part(range(start, start + 20)), {})
     [file, *_] = sorted((store.path / "account_messages").iterdir())
-    content = bytearray(file.read_bytes())
-    content[len(content) // 3] ^= 1
-    file.write_bytes(content)
+    flip(file)
     store.write_histories(part(range(60, 80)), {})
     assert len(list((store.path / "account_transactions").iterdir())) == 4
     with pytest.warns(tf.TonframesWarning, match="not held any more"):
         store.verify_histories(set(TABLES["transactions"]["account"].to_pylist()))
     assert len(read(store)[0]) == 60
-
-
-# ── a file is lost ───────────────────────────────────────────────────────────────────────────────

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 from interrupts import interrupt
+from stores import claimed
 
 import tonframes as tf
 from tonframes import sealed
@@ -46,8 +47,7 @@ def commit(store: Store, seqno: int) -> None:
 @pytest.fixture
 def small(tmp_path: Path) -> Store:
     """Make a store with two masterchain blocks, far apart."""
-    store = Store(tmp_path / "store")
-    store.claim("-217", "a test")
+    store = claimed(tmp_path / "store")
     commit(store, FIRST)
     commit(store, LAST)
     return store
@@ -145,22 +145,13 @@ def test_a_card_of_few_files_counts_all_of_them(small):
 
 
 def test_a_commit_does_nothing_for_each_file(large):
-    few = Store(large.path.parent / "few")
-    few.claim("-217", "a test")
+    few = claimed(large.path.parent / "few")
     numbers = {}
     for store in (few, large):
         store.prepare()
         commit(store, FIRST + 10)  # the first one imports and caches
         numbers[store] = calls_of(commit, store, FIRST + 20)
     assert numbers[large] - numbers[few] < MANY // 2
-
-
-def test_a_commit_lists_folders_a_few_times(large, monkeypatch):
-    large.prepare()
-    with counted(monkeypatch, os, "listdir") as listed:
-        commit(large, FIRST + 10)
-    assert len([folder for folder in listed if str(large.path) in str(folder)]) <= 12
-    assert large.gaps([range(FIRST + 10, FIRST + 12)]) == (range(FIRST + 11, FIRST + 12),)
 
 
 def test_what_another_process_has_left_is_put_in_order_before_the_next_commit(small):
@@ -205,16 +196,6 @@ def test_rows_keep_the_order_of_the_files(small):
     assert seqnos.unique().to_pylist() == [*range(FIRST, FIRST + 6), LAST]
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 3, 50])
-def test_results_come_in_the_order_of_the_items(count):
-    def slower(item: int) -> int:
-        time.sleep(0.002 * (item % 3 == 0))
-        return item * item
-
-    found = list(in_threads(slower, range(count), 4))
-    assert found == [item * item for item in range(count)]
-
-
 def test_files_are_read_side_by_side(small, monkeypatch):
     together, read = threading.Barrier(2), files.HeldFile.read
 
@@ -248,40 +229,3 @@ def test_few_results_wait_to_be_used():
     assert len(begun) <= 10 + 2 * files._AHEAD + 2
     results.close()
     assert len(begun) < 50
-
-
-def test_after_an_error_nothing_new_is_begun():
-    begun = []
-
-    def fail(item: int) -> None:
-        begun.append(item)
-        if item == 1:
-            raise KeyError(item)
-        time.sleep(0.01)
-
-    with pytest.raises(KeyError):
-        list(in_threads(fail, range(1_000), 2))
-    assert len(begun) < 50
-
-
-def test_a_damaged_file_among_many_is_named(small):
-    for seqno in range(FIRST + 1, FIRST + 6):
-        commit(small, seqno)
-    file = small.files("transactions")[range(FIRST + 3, FIRST + 4)]
-    file.write_bytes(file.read_bytes()[:-1])
-    with pytest.raises(tf.StoreError, match=f"{file.name} is no Parquet file") as caught:
-        tf.read_blocks(small.path).arrow("transactions")
-    assert isinstance(caught.value, files.Damaged)
-
-
-def test_a_store_without_blocks_is_opened_with_threads(tmp_path):
-    """Only footers say that there were none, so all of them are read."""
-    store = Store(tmp_path)
-    store.claim("-217", "a test")
-    for seqno in range(FIRST, FIRST + 5):
-        tables = tables_at(seqno)
-        del tables["blocks"]
-        store.write_blocks(tables, [range(seqno, seqno + 1)], proof="links")
-    blocks = tf.read_blocks(store.path)
-    assert len(blocks.blocks) == 0
-    assert len(blocks.transactions)

@@ -9,6 +9,7 @@ import pyarrow.dataset as ds
 import pytest
 from killed import killed_at_each_rename
 from slow import slow
+from stores import claimed, tables_of
 
 import tonframes as tf
 from tonframes.store import Store
@@ -24,9 +25,8 @@ class Killed(BaseException):
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
     blocks = tf.read_blocks(tf.sample(), RUN)
-    tables = {name: blocks.arrow(name) for name in blocks.names}
-    store = Store(tmp_path_factory.mktemp("written"))
-    store.claim("-217", "a test")
+    tables = tables_of(blocks)
+    store = claimed(tmp_path_factory.mktemp("written"))
     for seqno in RUN:
         store.write_blocks(tables, [range(seqno, seqno + 1)], proof="chain")
     return store.path
@@ -103,8 +103,7 @@ def entries(minute: int, names: list[str]) -> pa.Table:
 
 
 def book_of(path: Path, minutes: range) -> Store:
-    store = Store(path)
-    store.claim("-217", "a test")
+    store = claimed(path)
     for minute in minutes:
         names = [f"{minute}.ton", "same.ton", f"{minute}.second.ton"]
         store._append("address_book", entries(minute, names))

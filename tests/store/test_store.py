@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 import pyarrow as pa
-import pyarrow.dataset as ds
 import pytest
 from chain import synthetic_blocks
 from filelock import FileLock
@@ -20,13 +19,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 from peaks import peak_of
+from stores import claimed, tables_from
 
 import tonframes as tf
-from tonframes.store import HeldRows, Store, files
+from tonframes.store import Store, files
 from tonframes.store.files import inside
-from tonframes.store.identity import StoreInfo, encoded
-from tonframes.wire import pages, schema
-from tonframes.wire.tables import Tables, fit, in_order, stamped, with_columns
+from tonframes.wire import schema
+from tonframes.wire.tables import Tables, fit, with_columns
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,8 +46,7 @@ def bodies() -> list[dict]:
 
 def tables_of(seqnos: range) -> Tables:
     chosen = [bodies()[seqno - FIRST] for seqno in seqnos]
-    read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in chosen]
-    return stamped(in_order(pages.blocks_tables(read)), MOMENT)
+    return tables_from(chosen, MOMENT)
 
 
 @pytest.fixture(scope="module")
@@ -58,17 +56,9 @@ def tables() -> Tables:
 
 @pytest.fixture
 def store(tmp_path: Path, tables: Tables) -> Store:
-    made = Store(tmp_path / "store")
-    made.claim("-217", "a test")
+    made = claimed(tmp_path / "store")
     made.write_blocks(tables, [SEQNOS], proof="synthetic")
     return made
-
-
-def test_written_tables_are_read_back(store, tables):
-    blocks = tf.read_blocks(store.path)
-    for name in ("transactions", "messages", "blocks"):
-        assert blocks.arrow(name).equals(tables[name]), name
-    assert blocks.seqnos == (SEQNOS,)
 
 
 def test_files_lie_on_a_grid_of_100_and_never_overlap(store):
@@ -82,11 +72,6 @@ def test_pandas_reads_a_file_with_the_same_dtypes(store):
     file = next(iter(store.files("transactions").values()))
     ours = tf.read_blocks(store.path, range(FIRST, FIRST + 10)).transactions
     assert_frame_equal(pd.read_parquet(file), ours)
-
-
-def test_any_engine_opens_a_folder_as_one_data_set(store, tables):
-    for name in ("transactions", "messages", "blocks"):
-        assert ds.dataset(store.path / name).count_rows() == len(tables[name])
 
 
 def test_units_and_meanings_are_in_a_file_of_the_store(store):
@@ -134,8 +119,7 @@ def test_only_gaps_are_written(store, tables):
 
 
 def test_a_gap_in_the_middle_is_filled(tmp_path, tables):
-    store = Store(tmp_path)
-    store.claim("-217", "a test")
+    store = claimed(tmp_path)
     store.write_blocks(tables, [range(FIRST, FIRST + 2), range(FIRST + 5, FIRST + 7)], proof="")
     assert store.gaps([SEQNOS]) == (range(FIRST + 2, FIRST + 5), range(FIRST + 7, FIRST + 20))
     with pytest.raises(tf.MissingError, match="90000092:90000095") as caught:
@@ -148,8 +132,7 @@ def test_a_gap_in_the_middle_is_filled(tmp_path, tables):
 
 
 def test_a_masterchain_block_without_transactions_is_held_too(tmp_path, tables):
-    store = Store(tmp_path)
-    store.claim("-217", "a test")
+    store = claimed(tmp_path)
     nothing = {name: table.slice(0, 0) for name, table in tables.items()}
     store.write_blocks(nothing, [range(5, 6)], proof="")
     blocks = tf.read_blocks(tmp_path, [5])
@@ -171,24 +154,8 @@ def test_single_seqnos_and_single_columns(store, tables):
         tf.read_blocks(store.path, columns=["fee"])
 
 
-def test_rows_are_counted_without_reading_them(store, tables):
-    some = (range(FIRST + 3, FIRST + 12),)
-    for name in ("transactions", "messages"):
-        assert len(HeldRows(store, name, some)) == len(store.read(name, some))
-        assert len(HeldRows(store, name, (SEQNOS,))) == len(tables[name])
-
-
-def test_seqnos_that_are_not_held_are_an_error(store):
-    with pytest.raises(tf.MissingError) as caught:
-        store.read("transactions", [range(FIRST - 3, FIRST + 2)])
-    assert caught.value.missing == (range(FIRST - 3, FIRST),)
-    with pytest.raises(tf.MissingError):
-        store.count("transactions", [range(FIRST - 3, FIRST + 2)])
-
-
 def test_ranges_without_a_table_of_blocks_are_warned_of(tmp_path, tables):
-    store = Store(tmp_path)
-    store.claim("-217", "a test")
+    store = claimed(tmp_path)
     unshown = {name: table for name, table in tables.items() if name != "blocks"}
     store.write_blocks(unshown, [range(FIRST, FIRST + 10)], proof="")
     store.write_blocks(tables, [SEQNOS], proof="")
@@ -212,8 +179,7 @@ def test_inside_finds_the_rows_of_ranges(seqnos, chosen):
 @pytest.mark.slow
 def test_many_snapshots_are_read_with_the_memory_of_a_few(tmp_path):
     of_store = f"store = Store({str(tmp_path)!r})"
-    store = Store(tmp_path)
-    store.claim("-217", "a test")
+    store = claimed(tmp_path)
     addresses = [f"0:{number:064X}" for number in range(100)]
     for day in range(100):
         moment = MOMENT + timedelta(days=day)
@@ -344,8 +310,7 @@ A, B = "0:" + "A" * 64, "0:" + "B" * 64
 
 @pytest.fixture
 def snapshots(tmp_path: Path) -> Path:
-    store = Store(tmp_path)
-    store.claim("-217", "a test")
+    store = claimed(tmp_path)
     nothing = {name: schema.TABLES[name].schema.empty_table() for name in tf.Accounts.names}
     for hours, address, balance in ((0, A, 1), (0, B, 2), (1, A, 3)):
         states = account(address, balance, MOMENT + timedelta(hours=hours))
@@ -401,8 +366,7 @@ def test_a_time_in_the_future_is_told_and_hides_no_other_state(snapshots, lt):
 
 
 def test_a_state_of_the_future_is_not_fresh(tmp_path):
-    store = Store(tmp_path)
-    store.claim("-217", "a test")
+    store = claimed(tmp_path)
     nothing = {name: schema.TABLES[name].schema.empty_table() for name in tf.Accounts.names}
     store.write_accounts(nothing | {"accounts": state(7, 9, LATER)})
     with (
@@ -454,42 +418,11 @@ def test_no_store(tmp_path):
         tf.read_blocks(tmp_path)
 
 
-def test_a_store_is_of_one_network(store):
-    with pytest.raises(tf.StoreError, match="of the network -217, and x is of mainnet"):
-        store.claim("mainnet", "x")
-
-
-def test_a_file_of_another_network_is_refused(store):
-    said = encoded(StoreInfo("mainnet", "a test", schema.VERSION))
-    (store.path / "network.json").write_bytes(said)
-    with pytest.raises(tf.StoreError, match="is of the network '-217' in a store of mainnet"):
-        tf.read_blocks(store.path).arrow("transactions")
-
-
-def test_a_file_with_other_seqnos_than_its_name_says_is_refused(store):
-    one, two = store.files("messages").values()
-    two.write_bytes(one.read_bytes())
-    with pytest.raises(tf.StoreError, match="not those of its name"):
-        tf.read_blocks(store.path).arrow("messages")
-
-
-def test_a_file_with_a_foreign_name_is_refused(store):
-    (store.path / "messages" / "copy of 00090000090-00090000100.parquet").touch()
-    with pytest.raises(tf.StoreError, match="does not have a name that files of a store have"):
-        tf.read_blocks(store.path).arrow("messages")
-
-
 def test_other_parquet_is_refused(store):
     file = next(iter(store.files("transactions").values()))
     pd.DataFrame({"a": [1]}).to_parquet(file)
     with pytest.raises(tf.StoreError, match="has no seal of tonframes"):
         tf.read_blocks(store.path).arrow("transactions")
-
-
-def test_footer_numbers_agree_with_the_table(store):
-    for name in ("transactions", "messages", "blocks"):
-        for run, file in store.files(name).items():
-            assert store.footer(file).rows == len(store.read(name, [run]))
 
 
 def test_a_lock_that_is_interrupted_is_free(store, monkeypatch):

@@ -9,7 +9,6 @@ import errno
 import json
 import multiprocessing
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -27,17 +26,19 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from chain import synthetic_blocks
+from stores import claimed, tables_from
 
 import tonframes as tf
 from tonframes import sealed
 from tonframes.seqnos import SPAN
-from tonframes.store import Store, damage, files, locks, verified, within
-from tonframes.wire import pages, schema
-from tonframes.wire.tables import Tables, in_order, stamped
+from tonframes.store import Store, damage, files, locks, within
+from tonframes.wire import schema
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    from tonframes.wire.tables import Tables
 
 FIRST = 90_000_080
 SEQNOS = range(FIRST, FIRST + 40)
@@ -53,14 +54,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount")
 @cache
 def everything() -> Tables:
     bodies = synthetic_blocks(len(SEQNOS), first_seqno=FIRST, transactions_per_block=4)
-    read = [pages.read(schema.BLOCKS_ANSWER, json.dumps(body).encode()) for body in bodies]
-    return stamped(in_order(pages.blocks_tables(read)), MOMENT)
-
-
-def claimed(path: Path) -> Store:
-    store = Store(path)
-    store.claim("-217", "a test")
-    return store
+    return tables_from(bodies, MOMENT)
 
 
 def commit(store: Store, *seqnos: range, tables: Tables | None = None) -> None:
@@ -153,14 +147,6 @@ def _claim_and_commit(path: Path, tables: Tables, moment: int) -> None:
         commit(store, UPPER, tables=tables)
 
 
-def _commit_by_fours(path: Path, tables: Tables, told: object) -> None:
-    store = claimed(path)
-    for start in SEQNOS[::4]:
-        if store.gaps([range(start, start + 4)]):
-            commit(store, range(start, start + 4), tables=tables)
-            told.send(start)
-
-
 def _hold_the_lock(path: Path, told: object) -> None:
     with locks.locked(path):
         told.send(os.getpid())
@@ -197,37 +183,6 @@ def test_killed_before_any_touch_of_the_file_system(tmp_path, processes):
     else:
         pytest.fail("the process touched the file system more often than it was killed")
     assert moment > 50
-
-
-@pytest.mark.parametrize("seed", range(50 if SOAK else 1))
-def test_killed_at_any_moment(tmp_path, processes, seed):
-    chance = random.Random(seed)
-    store = Store(tmp_path / "store")
-    committed = set()
-    kills = 0
-    while store.held() != (SEQNOS,):
-        mine, theirs = processes.Pipe(duplex=False)
-        args = (store.path, dict(everything()), theirs)
-        child = processes.Process(target=_commit_by_fours, args=args)
-        child.start()
-        theirs.close()
-        if kills < 9 and mine.poll(30):
-            time.sleep(chance.random() * 0.1)
-            child.kill()
-            kills += 1
-        child.join(30)
-        try:
-            while mine.poll():
-                committed.add(mine.recv())
-        except (EOFError, OSError):
-            pass
-        mine.close()
-        held = {seqno for run in store.held() for seqno in run}
-        assert committed <= held
-        assert is_right(store)
-    assert kills > 2
-    commit(store)
-    assert leftovers(store) == []
 
 
 def test_interrupted_before_any_touch_of_the_file_system(tmp_path):
@@ -506,16 +461,6 @@ def test_no_flipped_bit_is_read_as_a_wrong_number(full, name):
     assert seen > count // 4
 
 
-def test_a_file_of_another_version_is_not_damaged(full):
-    file = file_of(full, "messages")
-    _sealed_anew(file, schema=schema.VERSION + 1)
-    for attempt in (full.verify, lambda seqnos: full.read("messages", seqnos)):
-        with pytest.raises(tf.StoreError, match=f"has version {schema.VERSION + 1} of the columns"):
-            attempt([SEQNOS])
-    assert file.exists()
-    assert full.held() == (SEQNOS,)
-
-
 def test_a_file_that_the_system_cannot_read_is_not_damaged(full, monkeypatch):
     def fail(*_args: object, **_options: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -542,13 +487,6 @@ def test_a_verified_file_is_read_again_only_after_a_change(full, monkeypatch):
 def _interrupt_check(kept: files.HeldFile) -> None:
     assert kept.path.parent.name == "blocks"
     raise KeyboardInterrupt
-
-
-def test_a_fresh_file_is_read_each_time(full):
-    for file in full.path.rglob("*.parquet"):
-        file.touch()
-    assert full.verify([SEQNOS]) == ()
-    assert not any(full.path in file.parents for file in verified.good)
 
 
 def test_damage_that_another_process_has_repaired_is_left_alone(full, monkeypatch):
@@ -590,22 +528,6 @@ def test_a_lost_file_of_blocks_is_noticed(full):
     file_of(full, "blocks").unlink()
     with pytest.raises(tf.StoreError, match="is gone"):
         tf.read_blocks(full.path)
-
-
-@pytest.mark.parametrize(
-    "kind",
-    ["empty", "zeros", "cut in half", "HTML", "other Parquet", "fewer rows", "another network"],
-)
-def test_a_damaged_snapshot_is_set_aside(full, kind):
-    [held] = full.held_snapshots("address_book")
-    file = held.path
-    DAMAGES[kind](file)
-    with pytest.raises(tf.StoreError, match=file.name):
-        tf.read_blocks(full.path).arrow("address_book")
-    with pytest.warns(tf.TonframesWarning, match="cannot be fetched again"):
-        assert full.verify_snapshots() == (file,)
-    assert full.verify_snapshots() == ()
-    assert len(tf.read_blocks(full.path).arrow("address_book")) == 0
 
 
 def test_files_left_by_a_killed_process_are_removed(full):

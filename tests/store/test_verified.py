@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 import pytest
+from stores import claimed, flip
 
 import tonframes as tf
 from tonframes.store import Store, damage, verified
@@ -42,8 +43,7 @@ def settle(path: Path) -> None:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Store:
-    store = Store(tmp_path / "store")
-    store.claim("-217", "a test")
+    store = claimed(tmp_path / "store")
     for seqno in SEQNOS:
         run = range(seqno, seqno + 1)
         store.write_blocks(tables_at(run), [run], proof="chain")
@@ -88,9 +88,7 @@ def test_another_process_reads_nothing_again(store, monkeypatch):
 def test_a_file_that_has_changed_is_read_again_with_those_of_its_unit(store, monkeypatch, name):
     store.verify(store.held())
     file = file_of(store, name)
-    content = bytearray(file.read_bytes())
-    content[100] ^= 1
-    file.write_bytes(content)
+    flip(file, 100)
     os.utime(file, (2, 2))
     with (
         another_process(monkeypatch) as read,
@@ -98,13 +96,6 @@ def test_a_file_that_has_changed_is_read_again_with_those_of_its_unit(store, mon
     ):
         assert store.verify(store.held()) == (SEQNOS[1:2],)
     assert not any(f"{FAR.start:011d}" in one for one in read)
-
-
-def test_a_file_that_is_gone_is_noticed(store):
-    store.verify(store.held())
-    file_of(store, "blocks").unlink()
-    with pytest.warns(tf.TonframesWarning, match="is gone"):
-        assert store.verify(store.held()) == (SEQNOS[1:2],)
 
 
 def test_a_new_file_is_read(store, monkeypatch):
@@ -143,13 +134,6 @@ def test_verify_store_reads_every_byte_whatever_is_noted(store, monkeypatch):
         with another_process(monkeypatch) as read:
             assert tf.verify_store(store.path) == {}
         assert len(set(read)) == len(store.all_files())
-
-
-def test_read_blocks_verifies_every_byte_if_asked_whatever_is_noted(store, monkeypatch):
-    store.verify(store.held())
-    with another_process(monkeypatch) as read:
-        tf.read_blocks(store.path, verify=True)
-    assert len(read) == 3 * len(store.files("transactions"))
 
 
 def test_files_that_were_changed_a_moment_ago_are_not_noted(store, monkeypatch):
@@ -206,8 +190,7 @@ def test_a_copy_is_verified_anew(store, tmp_path, monkeypatch):
 
 
 def test_merged_files_that_wait_for_their_places_are_not_noted(tmp_path):
-    store = Store(tmp_path / "store")
-    store.claim("-217", "a test")
+    store = claimed(tmp_path / "store")
     whole = range(FIRST, FIRST + 1000)
     for part in range(whole.start, whole.stop, 100):
         run = range(part, part + 100)

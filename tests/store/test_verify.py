@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from stores import claimed, flip, tables_of
 
 import tonframes as tf
 from tonframes.cli import main
@@ -21,12 +22,6 @@ def store(tmp_path):
     return Path(shutil.copytree(tf.sample(), tmp_path / "store"))
 
 
-def flip(file: Path) -> None:
-    content = bytearray(file.read_bytes())
-    content[100] ^= 1
-    file.write_bytes(content)
-
-
 def test_a_whole_store_has_no_damaged_files(store, capsys):
     assert tf.verify_store(store) == {}
     assert main(["verify", str(store)]) == 0
@@ -36,7 +31,7 @@ def test_a_whole_store_has_no_damaged_files(store, capsys):
 @pytest.mark.parametrize("name", ["messages", "accounts", "address_book"])
 def test_damaged_files_are_named_and_stay(store, capsys, name):
     file = min((store / name).iterdir())
-    flip(file)
+    flip(file, 100)
     damaged = file.read_bytes()
     reason = "does not have the checksum that it was written with"
     assert tf.verify_store(store) == {file: reason}
@@ -57,7 +52,7 @@ def test_files_without_their_transactions_are_named(store):
 
 def test_reading_verifies_all_bytes_of_the_files_that_it_needs_if_asked(store):
     file = min((store / "messages").iterdir())
-    flip(file)
+    flip(file, 100)
     assert len(tf.read_blocks(store, SEQNOS).transactions)  # needs no other file
     with pytest.raises(tf.StoreError, match="does not have the checksum") as caught:
         tf.read_blocks(store, SEQNOS, verify=True)
@@ -68,7 +63,7 @@ def test_reading_verifies_all_bytes_of_the_files_that_it_needs_if_asked(store):
 def test_ingested_rows_are_verified_too(tmp_path):
     tf.ingest(tf.read_blocks(tf.sample(), SEQNOS[:1]).to_json(), store=tmp_path)
     [file] = (tmp_path / "ingested" / "messages").iterdir()
-    flip(file)
+    flip(file, 100)
     assert set(tf.verify_store(tmp_path)) == {file}
     with pytest.raises(tf.StoreError, match="does not have the checksum"):
         tf.read_blocks(tmp_path, unproven=True, verify=True)
@@ -101,7 +96,7 @@ def test_files_that_another_process_moves_are_no_damage(store, tmp_path, monkeyp
 
 def test_damage_beside_files_that_another_process_moves_is_told(store, tmp_path, monkeypatch):
     file = first(store, "accounts")
-    flip(file)
+    flip(file, 100)
     other = first(store, "transactions")
     other.rename(tmp_path / "away")
     monkeypatch.setattr(
@@ -115,9 +110,8 @@ def test_damage_beside_files_that_another_process_moves_is_told(store, tmp_path,
 def test_a_store_that_is_written_to_meanwhile_has_no_damage(tmp_path):
     few = SEQNOS[:20]
     blocks = tf.read_blocks(tf.sample(), few)
-    tables = {name: blocks.arrow(name) for name in blocks.names}
-    store = Store(tmp_path / "store")
-    store.claim("-217", "a test")
+    tables = tables_of(blocks)
+    store = claimed(tmp_path / "store")
 
     def write() -> None:
         for start in range(0, len(few), 2):
@@ -137,9 +131,8 @@ def test_a_store_that_is_written_to_meanwhile_has_no_damage(tmp_path):
 
 def test_merged_files_that_a_killed_process_has_not_moved_are_no_damage(tmp_path, monkeypatch):
     blocks = tf.read_blocks(tf.sample(), SEQNOS[:4])
-    tables = {name: blocks.arrow(name) for name in blocks.names}
-    store = Store(tmp_path / "store")
-    store.claim("-217", "a test")
+    tables = tables_of(blocks)
+    store = claimed(tmp_path / "store")
     for start in (0, 2):
         store.write_blocks(tables, [SEQNOS[start : start + 2]], proof="chain")
     monkeypatch.setattr(Store, "_finish_merging", lambda _: None)

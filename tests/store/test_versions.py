@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import pyarrow as pa
 import pytest
+from stores import claimed, tables_of
 
 import tonframes as tf
 from tonframes.store import Store, files
@@ -49,13 +50,12 @@ def tables():
         tf.read_accounts(tf.sample()),
     )
     held = {name: accounts.arrow(name).slice(0, 5) for name in accounts.names}
-    return {name: blocks.arrow(name) for name in blocks.names} | held
+    return tables_of(blocks) | held
 
 
 @pytest.fixture
 def store(tmp_path, tables):
-    store = Store(tmp_path / "store")
-    store.claim("-217", "a test")
+    store = claimed(tmp_path / "store")
     store.write_blocks(tables, [range(90_000_000, 90_000_002)], proof="chain")
     store.write_accounts(tables)
     return store
@@ -123,8 +123,7 @@ def test_a_newer_store_is_refused_in_one_sentence_and_nothing_is_touched(
         with pytest.raises(tf.StoreError, match=said) as caught:
             attempt()
         assert not isinstance(caught.value, files.Damaged)
-    older = Store(tmp_path / "older")
-    older.claim("-217", "a test")
+    older = claimed(tmp_path / "older")
     (older.path / "accounts" / file.name).write_bytes(before)
     with pytest.raises(tf.StoreError, match=f"parquet has version {NEXT} of the columns"):
         older.verify_snapshots()

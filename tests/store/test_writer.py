@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
+from stores import claimed
 
 import tonframes as tf
 from tonframes.store import Store, damage, files
@@ -29,8 +30,7 @@ def tables_of(*seqnos: range) -> dict[str, pa.Table]:
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):
-    store = Store(tmp_path_factory.mktemp("written") / "store")
-    store.claim("-217", "a test")
+    store = claimed(tmp_path_factory.mktemp("written") / "store")
     for run in RUNS:
         store.write_blocks(tables_of(run), [run], proof="chain")
     accounts = tf.read_accounts(tf.sample())
@@ -57,9 +57,6 @@ def is_whole(store: Store) -> bool:
 def nothing() -> dict[str, pa.Table]:
     accounts = tf.read_accounts(tf.sample(), columns=None)
     return {name: accounts.arrow(name).slice(0, 1) for name in accounts.names}
-
-
-# ── a folder is away ─────────────────────────────────────────────────────────────────────────────
 
 
 # ── files left over ──────────────────────────────────────────────────────────────────────────────
