@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import errno
 import os
 import socket
@@ -17,6 +18,51 @@ import pytest
 
 import tonframes as tf
 from tonframes.atomic import replacing_all
+
+PACKAGE = Path(tf.__file__).parent
+#: Calls that write a file, unless `open` is told to read.
+WRITERS = {
+    *("open", "write_text", "write_bytes", "to_parquet", "to_csv", "write_table", "write_csv"),
+    *("ParquetWriter", "savefig", "OSFile"),
+}
+#: What they write is no file that anybody reads later: a buffer, an open file, who holds a lock.
+ALLOWED = {
+    ("sealed.py", "ParquetWriter"),
+    ("sealed.py", "write_table"),
+    ("sealed.py", "OSFile"),
+    ("sealed.py", "open"),  # the seals of a file that has no name yet
+    ("store/compaction.py", "OSFile"),  # parts of a file, which are sorted and removed
+    ("store/compaction.py", "write_table"),
+    ("export/safe_csv.py", "write_csv"),
+    ("export/lake.py", "open"),  # a folder, for its owner and mode
+    ("demo.py", "savefig"),
+    ("plots/figure.py", "savefig"),  # into memory
+    ("store/locks.py", "open"),
+    ("cli.py", "open"),  # /dev/null
+}
+
+
+def writers(file: Path) -> set[str]:
+    """List the calls in a module that may write a file by itself."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.Call):
+            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
+            modes = [arg.value for arg in node.args if isinstance(arg, ast.Constant)]
+            reads = name == "open" and bool({"r", "rb"} & set(modes))
+            if name in WRITERS and not reads:
+                found.add(name)
+    return found
+
+
+def test_only_one_module_opens_files_for_writing():
+    found = {
+        (file.relative_to(PACKAGE).as_posix(), name)
+        for file in PACKAGE.rglob("*.py")
+        if file.name != "atomic.py"
+        for name in writers(file)
+    }
+    assert found == ALLOWED
 
 
 def test_files_are_replaced_together_or_not_at_all(tmp_path):
