@@ -35,7 +35,7 @@ from tonframes.wire import schema
 KEY = "k" * 64
 IGNORABLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
 TAGS = {
-    *("div", "b", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "period_text"),
+    *("div", "b", "table", "thead", "tbody", "tr", "th", "td", "details", "summary", "span"),
 }
 ADDRESS = r"-?[0-9]+:[0-9A-F]{64}|[EUk0][Qf][A-Za-z0-9_-]{46}"
 #: What keeps MathJax 2, and 3 and later, from setting `$…$` as a formula.
@@ -59,11 +59,11 @@ class HtmlReader(HTMLParser):
         self.open.append(tag)
         self.tags.append(tag)
         self.attributes += attrs
-        self.text += "" if tag == "period_text" else "\n"
+        self.text += "" if tag == "span" else "\n"
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
-        self.text += "" if tag == "period_text" else "\n"
+        self.text += "" if tag == "span" else "\n"
 
     def handle_data(self, data):
         assert self.open
@@ -132,7 +132,7 @@ def test_an_address_is_whole_in_the_page_and_its_middle_is_hidden_by_a_style(add
 
 def test_what_only_contains_an_address_is_not_shortened():
     for text in (f"x{RAW}", f"{FRIENDLY}x", RAW[:-1], "0:" + "5" * 65):
-        assert "<period_text" not in Card(text, []).html()
+        assert "<span" not in Card(text, []).html()
 
 
 # ── blocks and accounts ──────────────────────────────────────────────────────────────────────────
