@@ -498,26 +498,6 @@ def spoilt(account, place, key):
     return change
 
 
-@pytest.mark.parametrize("kept", [True, False], ids=["through a store", "without a store"])
-@pytest.mark.parametrize(
-    ("key", "place"),
-    [
-        *(("hash", place) for place in (0, 1, -2, -1)),
-        *(("prev_trans_hash", place) for place in (0, 1, -2, -1)),
-    ],
-)
-def test_one_wrong_row_is_asked_for_again(truth, tmp_path, key, place, kept):
-    account = ACCOUNTS[3]
-    store = tmp_path if kept else None
-    bad = spoilt(account, place, key)
-    with (
-        Scripted(ROWS, Troubles(max_limit=3), transactions=[bad] * 2) as service,
-        tf.Client(service.url) as client,
-    ):
-        history = tf.fetch_transactions(account, client=client, store=store)
-    check(history, truth, [account])
-
-
 @TROUBLED
 @REPLACED
 @pytest.mark.parametrize("way", ["onwards", "backwards"])
@@ -574,6 +554,7 @@ CHANGES = [
     {"prev_trans_hash": WRONG},
     {"prev_trans_lt": "0"},
     {"prev_trans_lt": str(int(ROWS[0]["lt"]) + 1)},
+    {"prev_trans_lt": "its own"},
     {"lt": -1},
     {"now": 2**31 - 2},
 ]
@@ -600,6 +581,8 @@ def test_a_row_that_is_wrong_once_is_mended(truth, tmp_path, change, place, limi
             if left and (row["account"], row["lt"]) == (account, lts[place]):
                 left.pop()
                 wrong = {"lt": str(int(row["lt"]) - 1)} if "lt" in change else change
+                if change.get("prev_trans_lt") == "its own":
+                    wrong = {"prev_trans_lt": row["lt"]}
                 spoiled.append(row | wrong)
             else:
                 spoiled.append(row)
@@ -610,19 +593,3 @@ def test_a_row_that_is_wrong_once_is_mended(truth, tmp_path, change, place, limi
         history = tf.fetch_transactions(account, client=client, store=tmp_path)
     check(history, truth, [account])
     assert tf.verify_store(tmp_path) == {}
-
-
-def test_a_row_that_names_itself_is_asked_for_again(truth, tmp_path):
-    account = ACCOUNTS[3]
-
-    def names_itself(rows):
-        return [
-            row | {"prev_trans_lt": row["lt"]} if row["account"] == account else row for row in rows
-        ]
-
-    with (
-        Scripted(ROWS, transactions=[names_itself]) as service,
-        tf.Client(service.url) as client,
-    ):
-        history = tf.fetch_transactions(account, client=client, store=tmp_path)
-    check(history, truth, [account])

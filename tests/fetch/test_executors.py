@@ -255,14 +255,6 @@ def test_a_service_without_the_last_blocks(service, tmp_path, executor):
     assert sum(map(len, held)) + sum(map(len, caught.value.missing)) == len(beyond)
 
 
-@pytest.mark.slow
-def test_an_error_without_a_store_has_what_came(service):
-    with pytest.raises(tf.RequestError) as caught:
-        fetch(service.url, None, 2, range(SEQNOS.start, FIRST + 340), deadline=2.0)
-    assert caught.value.partial.seqnos
-    assert caught.value.missing[-1].stop == FIRST + 340
-
-
 class Pending(Executor):
     """Does not tell that a task has begun, so that it can be cancelled later, as Dask's does."""
 
@@ -392,29 +384,15 @@ def test_an_executor_that_does_not_work_is_told(service, tmp_path, how, text):
 # ── the rate limit ───────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.slow
-def test_workers_share_the_rate_limit(tmp_path):
+@pytest.mark.parametrize("kind", ["threads", *slow("processes")])
+def test_workers_share_the_rate_limit(tmp_path, kind):
     rate = 12
-    with apart(bodies(), Troubles(max_limit=100)) as (url, seen), pool("processes", 3) as executor:
+    with apart(bodies(), Troubles(max_limit=100)) as (url, seen), pool(kind, 3) as executor:
         fetch(url, tmp_path, executor, requests_per_second=rate)
         times = sorted(seen())
     assert len(times) > 2 * rate
     most = max(bisect_left(times, time + 1) - i for i, time in enumerate(times))
     assert most <= rate
-
-
-def test_shares_are_whole_and_add_up():
-    with Client("https://example.org", requests_per_second=10.5) as client:
-        shares = spread._Shares(client, 4)
-        rates = [share.rate for share in shares.free]
-    assert sorted(rates) == [2, 2, 3, 3]
-
-
-def test_there_are_no_more_shares_than_requests_a_second():
-    with Client("https://example.org", requests_per_second=2) as client:
-        assert spread._Shares(client, 8).count == 2
-    with Client("https://example.org", max_in_flight=1) as client:
-        assert spread._Shares(client, 8).count == 1
 
 
 def test_a_share_passes_on_with_its_last_second():
@@ -543,26 +521,6 @@ def script(service, path: Path) -> subprocess.Popen:
         text=True,
         start_new_session=True,
     )
-
-
-MASKS = """
-import re
-from pathlib import Path
-from tonframes.fetch.workers import Processes
-processes = Processes(2)
-processes.start()
-for worker in list(processes.executor._processes):
-    status = Path(f"/proc/{worker}/status").read_text()
-    print(int(re.search(r"SigBlk:\\s*(\\w+)", status)[1], 16) >> 1 & 1)
-processes.close(kill=True)
-"""
-
-
-@pytest.mark.slow
-def test_ctrl_c_does_not_reach_a_process_that_starts():
-    command = [sys.executable, "-c", MASKS]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
-    assert run.stdout.split() == ["1", "1"]
 
 
 def group(pid: int) -> list[int]:

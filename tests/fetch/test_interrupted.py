@@ -15,7 +15,6 @@ from faulty_service import FakeClock, Faulty, append, connect, digests
 from slow import SEEDS, slow, slow_after
 
 import tonframes as tf
-from tonframes.cli import main
 from tonframes.fetch import missing, progress
 from tonframes.fetch.missing import fetch_missing
 from tonframes.fetch.network import Network, lacks_windows
@@ -186,30 +185,6 @@ def test_without_a_store_the_message_says_so(service):
     assert caught.value.__notes__ == [
         "Without a store nothing is kept; with store= an interrupted fetch continues."
     ]
-
-
-def test_the_command_says_how_many_were_kept(service, tmp_path, capsys):
-    service.answered, service.alarms = 0, {60: _thread.interrupt_main}
-    asked = ["fetch", "blocks", f"{SEQNOS[0]}:{SEQNOS[90]}", "--url", service.url, "--store"]
-    service.injecting = False
-    status = main([*asked, str(tmp_path)])
-    error = capsys.readouterr().err
-    if status == 0:
-        pytest.skip("fewer requests were needed")
-    assert status == 130
-    assert "of 90 masterchain blocks are kept" in error
-
-
-def test_a_caller_that_takes_no_more_loses_nothing(service, chain, tmp_path):
-    with tf.Client(service.url) as client:
-        store = Store(tmp_path)
-        network = Network(client, store)
-        network.claim()
-        parts = fetch_missing(client, store, (SEQNOS[:30],), network, progress=False)
-        next(parts)
-        parts.close()
-    assert sum(map(len, store.held())) >= 10
-    whole(store, chain[0])
 
 
 @pytest.mark.parametrize("windows", [True, False])

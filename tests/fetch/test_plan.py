@@ -161,9 +161,3 @@ def test_ten_thousand_files_are_planned_in_no_time(tmp_path):
         (folder / f"{start:011d}-{start + 100:011d}.parquet").touch()
     plan = tf.plan_blocks(range(FIRST, FIRST + 2_000_000), client="offline", store=tmp_path)
     assert sum(map(len, plan.missing)) == 1_000_000
-
-
-@pytest.mark.parametrize("wrong", [[], range(0), [0], [2**31], ["1"], "5:5", 0, True])
-def test_wrong_seqnos_are_refused(wrong):
-    with pytest.raises((ValueError, TypeError)):
-        tf.plan_blocks(wrong, client="offline", store=None)

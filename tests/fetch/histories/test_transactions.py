@@ -8,16 +8,13 @@ import re
 import signal
 import time
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from multiprocessing import get_context
 from random import Random
 
 import pytest
-from chain import Chain
 from fake_service import FakeService, Troubles, whole_histories
-from faulty_service import append
 from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
@@ -29,7 +26,7 @@ from tonframes.fetch.histories.batch import ATTEMPTS
 from tonframes.service.scanned import scanned
 from tonframes.store import Period, Store, held_spans, histories, merging, transactions_in
 from tonframes.wire import pages, schema
-from tonframes.wire.tables import in_order, stamped
+from tonframes.wire.tables import in_order
 
 NOBODY = "0:" + "0" * 63 + "1"
 TABLES = ("transactions", "messages")
@@ -105,39 +102,6 @@ def test_what_is_fetched_from_a_served_store_is_what_the_store_holds(tmp_path):
     assert all(entries[row.address] == row.entry for row in book.itertuples())
 
 
-@BEHIND
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
-def test_what_is_fetched_from_a_served_store_is_what_it_holds_with_other_seeds(tmp_path, seed):
-    chain = Chain(seed)
-    append(tmp_path / "truth", [chain.next_block() for _ in range(60)])
-    states = chain.account_states()
-    write_states(tmp_path / "truth", states)
-    held = tf.read_blocks(tmp_path / "truth")
-    accounts = sorted(row["address"] for row in states["accounts"])
-    tables = {name: held.arrow(name) for name in (*TABLES, "address_book")}
-    now, lt = (sorted(held.arrow("transactions")[name].to_pylist()) for name in ("now", "lt"))
-    periods = [
-        Period("lt", int(held.blocks["start_lt"][held.blocks["workchain"] == -1].min())),
-        Period("lt", lt[len(lt) // 3], lt[2 * len(lt) // 3]),
-        Period("utime", now[0] + 61, now[-1]),
-    ]
-    with tf.serve(tmp_path / "truth", dialect="service") as url, tf.Client(url) as client:
-        for period in periods:
-            bounds = [period.start, period.stop]
-            if period.unit == "utime":
-                bounds = [moment(bounds[0]), moment(bounds[1])]
-            history = tf.fetch_transactions(
-                accounts, since=bounds[0], until=bounds[1], client=client, store=tmp_path / "s"
-            )
-            check(history, tables, accounts, period)
-
-
-def write_states(path, states):
-    page = pages.read(schema.ACCOUNTS_ANSWER, json.dumps(states).encode())
-    Store(path).write_accounts(stamped(pages.accounts_tables([page]), datetime.now(UTC)))
-
-
 def known_states():
     return set(tf.read_accounts(tf.sample()).accounts.address)
 
@@ -180,22 +144,6 @@ def test_periods_are_those_of_a_filter_of_all_rows(service, truth, accounts, dat
     with tf.Client(service.url) as client:
         fetched = tf.fetch_transactions(some, **bounds, client=client, store=None)
     check(fetched, truth, some, period)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(600)
-@BEHIND
-@FEW
-@given(st.data())
-def test_periods_in_a_store_add_up(service, truth, accounts, tmp_path_factory, data):
-    some = data.draw(st.lists(st.sampled_from(accounts), min_size=1, max_size=5, unique=True))
-    store = tmp_path_factory.mktemp("store") / "s"
-    with tf.Client(service.url) as client:
-        for _ in range(3):
-            period, bounds = drawn_period(data, truth)
-            fetched = tf.fetch_transactions(some, **bounds, client=client, store=store)
-            check(fetched, truth, some, period)
-    check_files(store, truth)
 
 
 @BEHIND
@@ -549,18 +497,6 @@ def under_troubles(rows, truth, accounts, troubles, store):
 def test_nothing_is_lost_under_troubles(rows, truth, accounts, tmp_path, name):
     some = accounts[:6] if "ties" in name else accounts[:60]
     under_troubles(rows, truth, some, TROUBLES[name], tmp_path)
-
-
-@BEHIND
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", SEEDS)
-def test_nothing_is_lost_with_other_seeds(tmp_path, seed):
-    rows = whole_histories(seed=seed)
-    content = json.dumps({"transactions": rows, "address_book": {}}).encode()
-    truth = in_order(pages.blocks_tables([pages.read(schema.BLOCKS_ANSWER, content)]))
-    accounts = sorted({row["account"] for row in rows})[seed % 3 :: 3]
-    troubles = replace(TROUBLES["all of them"], seed=seed)
-    under_troubles(rows, truth, accounts, troubles, tmp_path)
 
 
 def test_a_hole_that_is_never_filled_is_an_error_and_the_rest_is_kept(
