@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import re
 from datetime import UTC, datetime
 from itertools import islice, product
-from random import Random
 
 import pytest
 from fake_service import NONE, WRONG, FakeService, Troubles, whole_histories
@@ -160,58 +158,6 @@ def test_nothing_is_lost_where_states_are_cut_and_rows_are_spoilt(truth, tmp_pat
     check(history, truth, some, Period("utime", 0, LAST - 30))
 
 
-@TROUBLED
-@REPLACED
-@UNKNOWN
-@pytest.mark.parametrize("seed", slow_after(1, SEEDS))
-def test_what_is_called_held_is_there(tmp_path, seed):
-    """Periods of all kinds, one after the other, from a service with all troubles at once."""
-    rng = Random(seed)
-    rows, _, _ = created_again(ACCOUNTS[3])
-    truth = read(rows)
-    for turn in range(6):
-        troubles = Troubles(
-            max_limit=rng.choice([5, 50, 1000]),
-            cut=0.1,
-            cut_states=0.03,
-            lag=rng.choice([0, 0.3, 1]),
-            behind=rng.randint(30, 110),
-            lagging=rng.choice([frozenset({"accountStates", "transactions"}), frozenset()]),
-            spoil=0.1,
-            seed=rng.randrange(2**32),
-        )
-        some = [*rng.sample(ACCOUNTS, 8), ACCOUNTS[3], NOBODY]
-        unit = rng.choice(["lt", "utime"])
-        numbers = sorted({int(row["lt" if unit == "lt" else "now"]) for row in rows})
-        start, stop = sorted(rng.sample(numbers, 2))
-        period = Period(unit, start * rng.choice([0, 1]), rng.choice([stop, None]))
-        bounds = [period.start or None, period.stop]
-        if unit == "utime":
-            bounds = [bound and moment(bound) for bound in bounds]
-        elif bounds == [None, None]:
-            period = Period()
-        with FakeService(rows, troubles) as service, tf.Client(service.url) as client:
-            store = tmp_path if turn % 2 else None
-            try:
-                history = tf.fetch_transactions(
-                    some, since=bounds[0], until=bounds[1], client=client, store=store
-                )
-            except tf.TonframesError:
-                continue
-        whole = transactions_in(truth, some, period)
-        until = re.search("held until (2026-.{14}|the last one known)", repr(history))
-        if until:
-            held = (
-                0 if "last" in until[1] else int(datetime.fromisoformat(f"{until[1]}Z").timestamp())
-            )
-            whole = transactions_in(whole, some, Period("utime", 0, held))
-        expected = set(whole["transactions"]["hash"].to_pylist())
-        came = set(history.transactions["hash"])
-        assert expected <= came <= set(truth["transactions"]["hash"].to_pylist())
-        if not until:
-            check(history, truth, some, period)
-
-
 # ── a replica that is behind ─────────────────────────────────────────────────────────────────────
 
 
@@ -293,17 +239,6 @@ def test_a_gap_before_what_is_held_is_told_while_a_replica_is_behind(truth, tmp_
 
 
 # ── states ───────────────────────────────────────────────────────────────────────────────────────
-
-
-def test_accounts_that_one_list_of_states_lacks_are_asked_for_again(tmp_path):
-    some = ACCOUNTS[:12]
-    with (
-        Scripted(ROWS, accountStates=[lambda rows: rows[:5]]) as service,
-        tf.Client(service.url) as client,
-    ):
-        for _ in range(2):
-            states = tf.fetch_accounts(some, max_age="1h", client=client, store=tmp_path)
-            assert states.accounts.found.all()
 
 
 @UNKNOWN

@@ -175,8 +175,9 @@ def test_a_task_that_loses_every_worker_is_named(tmp_path):
     assert not children()
 
 
-@pytest.mark.slow
-def test_a_dask_worker_is_killed_in_the_middle(service, tmp_path, expected):
+@pytest.fixture
+def dask():
+    """A cluster of two processes, and its client."""
     from distributed import Client as DaskClient
     from distributed import LocalCluster
 
@@ -184,39 +185,36 @@ def test_a_dask_worker_is_killed_in_the_middle(service, tmp_path, expected):
         LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as cluster,
-        DaskClient(cluster) as dask,
+        DaskClient(cluster) as client,
     ):
-        killed = killing(
-            service,
-            lambda path: "transactions" in path and service.requests > 12 and not killed,
-            lambda: [nanny.pid for nanny in cluster.workers.values()],
-        )
-        fetch(service.url, tmp_path, dask.get_executor())
+        yield cluster, client
+
+
+@pytest.mark.slow
+def test_a_dask_worker_is_killed_in_the_middle(service, tmp_path, expected, dask):
+    cluster, client = dask
+    killed = killing(
+        service,
+        lambda path: "transactions" in path and service.requests > 12 and not killed,
+        lambda: [nanny.pid for nanny in cluster.workers.values()],
+    )
+    fetch(service.url, tmp_path, client.get_executor())
     assert killed
     assert rows(tmp_path) == rows(expected)
     assert not any(tf.verify_store(tmp_path).values())
 
 
 @pytest.mark.slow
-def test_dask_gives_up_a_task_that_loses_its_workers(service, tmp_path):
-    import dask
-    from distributed import Client as DaskClient
-    from distributed import LocalCluster
-
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-        ) as cluster,
-        DaskClient(cluster) as client,
-    ):
-        lost = killing(
-            service,
-            lambda path: "ShardState?seqno=90000299" in path,
-            lambda: [nanny.pid for nanny in cluster.workers.values() if nanny.pid],
-        )
-        with pytest.raises(tf.IncompleteError, match="3 workers were lost with it"):
-            fetch(service.url, tmp_path, client.get_executor())
+def test_dask_gives_up_a_task_that_loses_its_workers(service, tmp_path, dask):
+    cluster, client = dask
+    cluster.scheduler.allowed_failures = 0
+    lost = killing(
+        service,
+        lambda path: "ShardState?seqno=90000299" in path,
+        lambda: [nanny.pid for nanny in cluster.workers.values() if nanny.pid],
+    )
+    with pytest.raises(tf.IncompleteError, match="3 workers were lost with it"):
+        fetch(service.url, tmp_path, client.get_executor())
     assert lost
 
 

@@ -328,24 +328,14 @@ def test_an_account_that_was_known_is_asked_for_again(addresses, tmp_path, kept,
     wanted = [*addresses[:3], NOBODY]
     respond = States(list, *[change] * 3)
     store = tmp_path if kept else None
-    with answering(respond) as c:
-        tf.fetch_accounts(wanted[:3], client=c, store=store)
+    with answering(respond) as c, tf.Client(c.base_url) as other:
+        tf.fetch_accounts(wanted[:3], client=other if kept else c, store=store)
         states = tf.fetch_accounts(wanted, client=c, store=store).accounts
     assert list(states.found) == [True, True, True, False]
     assert len(respond.asked) == 1 + 5
     if change is all_but_first:
         first = addresses[:1]
         assert respond.asked[2:] == [[*first, NOBODY], first, first, [NOBODY]]
-
-
-@pytest.mark.usefixtures("no_waits")
-def test_what_a_store_knows_another_client_asks_for_again(addresses, tmp_path):
-    respond = States(list, all_but_first)
-    with answering(respond) as c, tf.Client(c.base_url) as other:
-        for client in (c, other):
-            states = tf.fetch_accounts(addresses[:2], client=client, store=tmp_path).accounts
-            assert states.found.all()
-    assert len(respond.asked) == 3
 
 
 @UNKNOWN
@@ -360,16 +350,6 @@ def test_an_account_that_stays_missing_is_told(addresses, tmp_path):
         asked = len(respond.asked)
         tf.fetch_accounts(addresses[:2], client=c, store=tmp_path)
     assert asked == 2 + ATTEMPTS
-
-
-@UNKNOWN
-@pytest.mark.usefixtures("no_waits")
-def test_that_all_accounts_are_unknown_is_asked_twice():
-    respond = States()
-    with answering(respond) as c:
-        states = tf.fetch_accounts([NOBODY], client=c, store=None).accounts
-    assert not states.found.any()
-    assert respond.asked == [[NOBODY]] * 2
 
 
 def test_null_for_ever_is_no_list_of_accounts(addresses, tmp_path):
@@ -410,8 +390,9 @@ def test_one_account_twice_with_the_same_content_is_one_row(addresses, spell):
 
 @pytest.mark.parametrize("age", ["banana", "-1h", 5, "nat"])
 def test_wrong_ages_are_refused(client, addresses, tmp_path, age):
-    with pytest.raises(ValueError, match="max_age is a duration such as"):
-        tf.fetch_accounts(addresses[:1], max_age=age, client=client, store=tmp_path)
+    for store in (tmp_path, None):
+        with pytest.raises(ValueError, match=f'a duration such as "1h", not {age!r}'):
+            tf.fetch_accounts(addresses[:1], max_age=age, client=client, store=store)
 
 
 def test_a_part_is_committed_when_it_is_old(client, monkeypatch):
@@ -441,11 +422,6 @@ def test_offline_reads_the_store_and_opens_no_socket(client, addresses, tmp_path
     assert accounts.value.missing == (NOBODY,)
     with pytest.raises(tf.MissingError):
         tf.fetch_blocks(SEQNOS, client="offline", store=None)
-
-
-def test_a_wrong_max_age_is_refused_without_a_store_too(addresses):
-    with pytest.raises(ValueError, match="max_age is a duration such as \"1h\", not 'soon'"):
-        tf.fetch_accounts(addresses[:1], max_age="soon", client="http://127.0.0.1:9", store=None)
 
 
 def test_a_service_that_lacks_blocks_before_a_past_moment_is_told(client):

@@ -248,10 +248,6 @@ def test_a_service_that_does_not_tell_its_network_for_a_while_is_still_of_it(
 # ── F63: shards that are left out everywhere ─────────────────────────────────────────────────────
 
 
-def workchain_of(row) -> int:
-    return row["workchain"] if "workchain" in row else row["block_ref"]["workchain"]
-
-
 def leave_out(condition):
     """Leave out blocks, and their transactions, in every answer."""
 

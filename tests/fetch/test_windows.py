@@ -144,18 +144,12 @@ def test_pages_that_do_not_come_in_time_become_smaller():
     assert digests(fetched) == one_by_one()[0]
 
 
-@pytest.mark.parametrize("limit", [100, 7])
-def test_one_block_at_a_time_keeps_to_the_limit_as_well(limit):
-    troubles = Troubles(max_limit=limit, absent=("blocks", "transactions"))
-    with FakeService(chain(), troubles) as service:
-        assert digests(fetch(service)) == one_by_one()[0]
-
-
 @pytest.mark.parametrize(
-    "absent", [("blocks",), ("transactions",), ("blocks", "transactions")], ids=" and ".join
+    ("absent", "limit"),
+    [(("blocks",), 1000), (("transactions",), 100), (("blocks", "transactions"), 7)],
 )
-def test_a_service_without_the_operations_is_asked_block_by_block(absent):
-    with FakeService(chain(), Troubles(absent=absent)) as service:
+def test_a_service_without_the_operations_is_asked_block_by_block(absent, limit):
+    with FakeService(chain(), Troubles(max_limit=limit, absent=absent)) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     unknown = [count for (name, status), count in service.answered.items() if status == 500]
     assert sum(unknown) <= 16, "it is not tried again and again"
