@@ -503,7 +503,7 @@ ONCE = sorted(
 @REPLACED
 @pytest.mark.parametrize(
     ("change", "place", "limit"),
-    [*ONCE[:11], *(pytest.param(*case, marks=pytest.mark.slow) for case in ONCE[11:])],
+    [*ONCE[:12], *(pytest.param(*case, marks=pytest.mark.slow) for case in ONCE[12:])],
 )
 def test_a_row_that_is_wrong_once_is_mended(truth, tmp_path, change, place, limit):
     account, change = ACCOUNTS[3], CHANGES[change]

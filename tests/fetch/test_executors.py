@@ -102,13 +102,6 @@ def test_files_are_those_of_one_process(service, tmp_path, kind):
     assert not any(tf.verify_store(tmp_path / "there").values())
 
 
-def test_our_processes_write_the_same_files(service, tmp_path):
-    fetch(service.url, tmp_path / "here", 1)
-    fetch(service.url, tmp_path / "there", 2)
-    assert contents(tmp_path / "there") == contents(tmp_path / "here")
-    assert not children()
-
-
 @pytest.mark.parametrize("kind", ["threads", *slow("processes")])
 def test_without_a_store_the_rows_come_back(service, expected, kind):
     with pool(kind) as executor:

@@ -519,11 +519,8 @@ def test_a_hole_that_is_never_filled_is_an_error_and_the_rest_is_kept(
         assert len(after.transactions) == len(chain) - len(chain) // 2 - 1
         service.troubles.gone = frozenset()
         sent = service.rows_sent
-        check(
-            tf.fetch_transactions(accounts[:3], client=client, store=tmp_path),
-            truth,
-            accounts[:3],
-        )
+        whole = tf.fetch_transactions(accounts[0], client=client, store=tmp_path)
+        check(whole, truth, accounts[:1])
         assert service.rows_sent - sent <= 20
     check_files(tmp_path, truth)
 
@@ -731,7 +728,7 @@ def test_what_was_fetched_since_a_moment_is_held(tmp_path):
     since = "2026-05-28T20:28"
     counts = tf.read_blocks(tf.sample()).transactions.account.value_counts()
     with tf.serve(tf.sample()) as url, tf.Client(url) as client:
-        for account in counts.index[-12:]:
+        for account in counts.index[-5:]:
             fetched = tf.fetch_transactions(account, since=since, client=client, store=tmp_path)
             if len(fetched.transactions):
                 held = tf.read_transactions(tmp_path, account, since=since)
