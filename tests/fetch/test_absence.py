@@ -161,7 +161,7 @@ def test_nothing_is_lost_where_states_are_cut_and_rows_are_spoilt(truth, tmp_pat
 # ── a replica that is behind ─────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("behind", [65, 110])
+@pytest.mark.parametrize("behind", [110, *slow(65)])
 def test_a_replica_that_is_behind_does_not_end_a_history(truth, tmp_path, behind):
     """The service tells its last block; states and transactions come from a replica."""
     troubles = Troubles(lag=1, behind=behind, lagging=frozenset({"accountStates", "transactions"}))
@@ -305,7 +305,7 @@ def test_what_a_look_saw_and_did_not_come_stays_wanted(tmp_path, kept):
 # ── an account that was deleted and created again ────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("unit", ["lt", "now"])
+@pytest.mark.parametrize("unit", ["now", *slow("lt")])
 @pytest.mark.parametrize("later_first", [True, False])
 @pytest.mark.parametrize("limit", [2, *slow(1000)])
 def test_what_was_before_an_account_was_created_again_comes(tmp_path, unit, later_first, limit):

@@ -451,7 +451,7 @@ def test_a_service_that_lacks_blocks_before_a_past_moment_is_told(client):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak of memory is read from /proc")
-@pytest.mark.parametrize("call", ["fetch_blocks", "plan_blocks"])
+@pytest.mark.parametrize("call", ["fetch_blocks", *slow("plan_blocks")])
 def test_millions_of_blocks_take_no_memory_offline(call):
     offline = 'client="offline", store=tf.sample()'
     setup = f"""
