@@ -18,11 +18,11 @@ from tonframes.store import Store
 
 SEEDS = range(int(os.environ.get("SOAK_SEEDS", "8")))
 FIRST = 90_000_150
-SEQNOS = range(FIRST, FIRST + 200)  # two rounds of a split and a merge, of two or three shards
+SEQNOS = range(FIRST, FIRST + 100)  # a split and a merge, of two or three shards
 SHARE = 0.35
 #: Answers after which the process may be killed, block by block and through windows of twenty
-#: rows; undisturbed it takes some 450 and some 125.
-KILLS = {False: range(30, 500), True: range(30, 100)}
+#: rows; undisturbed it takes some 225 and some 65.
+KILLS = {False: range(30, 250), True: range(20, 60)}
 
 context = multiprocessing.get_context("forkserver")
 context.set_forkserver_preload(["tonframes"])
@@ -31,7 +31,7 @@ context.set_forkserver_preload(["tonframes"])
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory):
     path = tmp_path_factory.mktemp("chain") / "truth"
-    append(path, synthetic_blocks(201, seed=1, first_seqno=FIRST, transactions_per_block=5))
+    append(path, synthetic_blocks(101, seed=1, first_seqno=FIRST, transactions_per_block=5))
     return path, digests(tf.read_blocks(path, SEQNOS))
 
 

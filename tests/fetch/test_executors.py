@@ -102,13 +102,6 @@ def test_files_are_those_of_one_process(service, tmp_path, kind):
     assert not any(tf.verify_store(tmp_path / "there").values())
 
 
-def test_our_processes_write_the_same_files(service, tmp_path):
-    fetch(service.url, tmp_path / "here", 1)
-    fetch(service.url, tmp_path / "there", 2)
-    assert contents(tmp_path / "there") == contents(tmp_path / "here")
-    assert not children()
-
-
 @pytest.mark.parametrize("kind", ["threads", *slow("processes")])
 def test_without_a_store_the_rows_come_back(service, expected, kind):
     with pool(kind) as executor:
@@ -175,8 +168,9 @@ def test_a_task_that_loses_every_worker_is_named(tmp_path):
     assert not children()
 
 
-@pytest.mark.slow
-def test_a_dask_worker_is_killed_in_the_middle(service, tmp_path, expected):
+@pytest.fixture
+def dask():
+    """A cluster of two processes, and its client."""
     from distributed import Client as DaskClient
     from distributed import LocalCluster
 
@@ -184,39 +178,36 @@ def test_a_dask_worker_is_killed_in_the_middle(service, tmp_path, expected):
         LocalCluster(
             n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
         ) as cluster,
-        DaskClient(cluster) as dask,
+        DaskClient(cluster) as client,
     ):
-        killed = killing(
-            service,
-            lambda path: "transactions" in path and service.requests > 12 and not killed,
-            lambda: [nanny.pid for nanny in cluster.workers.values()],
-        )
-        fetch(service.url, tmp_path, dask.get_executor())
+        yield cluster, client
+
+
+@pytest.mark.slow
+def test_a_dask_worker_is_killed_in_the_middle(service, tmp_path, expected, dask):
+    cluster, client = dask
+    killed = killing(
+        service,
+        lambda path: "transactions" in path and service.requests > 12 and not killed,
+        lambda: [nanny.pid for nanny in cluster.workers.values()],
+    )
+    fetch(service.url, tmp_path, client.get_executor())
     assert killed
     assert rows(tmp_path) == rows(expected)
     assert not any(tf.verify_store(tmp_path).values())
 
 
 @pytest.mark.slow
-def test_dask_gives_up_a_task_that_loses_its_workers(service, tmp_path):
-    import dask
-    from distributed import Client as DaskClient
-    from distributed import LocalCluster
-
-    with (
-        dask.config.set({"distributed.scheduler.allowed-failures": 0}),
-        LocalCluster(
-            n_workers=2, threads_per_worker=1, dashboard_address=":0", silence_logs=logging.CRITICAL
-        ) as cluster,
-        DaskClient(cluster) as client,
-    ):
-        lost = killing(
-            service,
-            lambda path: "ShardState?seqno=90000299" in path,
-            lambda: [nanny.pid for nanny in cluster.workers.values() if nanny.pid],
-        )
-        with pytest.raises(tf.IncompleteError, match="3 workers were lost with it"):
-            fetch(service.url, tmp_path, client.get_executor())
+def test_dask_gives_up_a_task_that_loses_its_workers(service, tmp_path, dask):
+    cluster, client = dask
+    cluster.scheduler.allowed_failures = 0
+    lost = killing(
+        service,
+        lambda path: "ShardState?seqno=90000299" in path,
+        lambda: [nanny.pid for nanny in cluster.workers.values() if nanny.pid],
+    )
+    with pytest.raises(tf.IncompleteError, match="3 workers were lost with it"):
+        fetch(service.url, tmp_path, client.get_executor())
     assert lost
 
 
@@ -253,14 +244,6 @@ def test_a_service_without_the_last_blocks(service, tmp_path, executor):
     held = Store(tmp_path).held()
     assert caught.value.partial.seqnos == held
     assert sum(map(len, held)) + sum(map(len, caught.value.missing)) == len(beyond)
-
-
-@pytest.mark.slow
-def test_an_error_without_a_store_has_what_came(service):
-    with pytest.raises(tf.RequestError) as caught:
-        fetch(service.url, None, 2, range(SEQNOS.start, FIRST + 340), deadline=2.0)
-    assert caught.value.partial.seqnos
-    assert caught.value.missing[-1].stop == FIRST + 340
 
 
 class Pending(Executor):
@@ -392,29 +375,15 @@ def test_an_executor_that_does_not_work_is_told(service, tmp_path, how, text):
 # ── the rate limit ───────────────────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.slow
-def test_workers_share_the_rate_limit(tmp_path):
+@pytest.mark.parametrize("kind", ["threads", *slow("processes")])
+def test_workers_share_the_rate_limit(tmp_path, kind):
     rate = 12
-    with apart(bodies(), Troubles(max_limit=100)) as (url, seen), pool("processes", 3) as executor:
+    with apart(bodies(), Troubles(max_limit=100)) as (url, seen), pool(kind, 3) as executor:
         fetch(url, tmp_path, executor, requests_per_second=rate)
         times = sorted(seen())
     assert len(times) > 2 * rate
     most = max(bisect_left(times, time + 1) - i for i, time in enumerate(times))
     assert most <= rate
-
-
-def test_shares_are_whole_and_add_up():
-    with Client("https://example.org", requests_per_second=10.5) as client:
-        shares = spread._Shares(client, 4)
-        rates = [share.rate for share in shares.free]
-    assert sorted(rates) == [2, 2, 3, 3]
-
-
-def test_there_are_no_more_shares_than_requests_a_second():
-    with Client("https://example.org", requests_per_second=2) as client:
-        assert spread._Shares(client, 8).count == 2
-    with Client("https://example.org", max_in_flight=1) as client:
-        assert spread._Shares(client, 8).count == 1
 
 
 def test_a_share_passes_on_with_its_last_second():
@@ -543,26 +512,6 @@ def script(service, path: Path) -> subprocess.Popen:
         text=True,
         start_new_session=True,
     )
-
-
-MASKS = """
-import re
-from pathlib import Path
-from tonframes.fetch.workers import Processes
-processes = Processes(2)
-processes.start()
-for worker in list(processes.executor._processes):
-    status = Path(f"/proc/{worker}/status").read_text()
-    print(int(re.search(r"SigBlk:\\s*(\\w+)", status)[1], 16) >> 1 & 1)
-processes.close(kill=True)
-"""
-
-
-@pytest.mark.slow
-def test_ctrl_c_does_not_reach_a_process_that_starts():
-    command = [sys.executable, "-c", MASKS]
-    run = subprocess.run(command, capture_output=True, text=True, check=True, timeout=100)
-    assert run.stdout.split() == ["1", "1"]
 
 
 def group(pid: int) -> list[int]:

@@ -248,10 +248,6 @@ def test_a_service_that_does_not_tell_its_network_for_a_while_is_still_of_it(
 # ── F63: shards that are left out everywhere ─────────────────────────────────────────────────────
 
 
-def workchain_of(row) -> int:
-    return row["workchain"] if "workchain" in row else row["block_ref"]["workchain"]
-
-
 def leave_out(condition):
     """Leave out blocks, and their transactions, in every answer."""
 
@@ -281,17 +277,6 @@ def test_a_shard_that_is_left_out_everywhere_is_missed(service, client, chain, t
     comes_whole(chain, client, tmp_path)
 
 
-def test_the_state_of_the_shards_tells_which_there_must_be(service, client, chain, tmp_path):
-    for operation in (SHARDS, "transactionsByMasterchainBlock", "blocks", "transactions"):
-        service.inject(leave_out(LEFT_OUT["workchain 0"]), operation)
-    with pytest.raises(tf.IncompleteError) as caught:
-        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
-    assert caught.value.missing == (SEQNOS,)
-    assert Store(tmp_path).held() == ()
-    service.injecting = False
-    comes_whole(chain, client, tmp_path)
-
-
 # ── F64: no tx_count ─────────────────────────────────────────────────────────────────────────────
 
 
@@ -311,20 +296,6 @@ def uncounted(row):
 
 def empty_uncounted(row):
     return row | {"tx_count": None} if row.get("tx_count") == 0 else row
-
-
-@pytest.mark.parametrize("change", [uncounted, empty_uncounted])
-def test_counts_that_are_absent_for_a_while_are_asked_for_again(service, client, chain, change):
-    service.inject(at_hit(change), times=3)
-    comes_whole(chain, client)
-    assert service.met == 3
-
-
-@pytest.mark.parametrize("change", [uncounted, empty_uncounted])
-def test_a_block_without_its_count_is_not_kept(service, client, chain, tmp_path, change):
-    service.inject(at_hit(change))
-    match = rf"masterchain block {HIT} .*: block \(.*\) has no tx_count, in every attempt"
-    assert fails(chain, service, client, tmp_path, match) == (ALONE,)
 
 
 def emptied(truth):
@@ -383,18 +354,24 @@ def dropped(chain: Path):
     return every(change), gap
 
 
-def test_a_transaction_that_is_dropped_for_a_while_is_asked_for_again(service, client, chain):
-    fault, _ = dropped(chain)
+def test_a_transaction_that_is_dropped_is_asked_for_again(service, client, chain, tmp_path):
+    fault, gap = dropped(chain)
     service.inject(fault, times=5)
     comes_whole(chain, client)
     assert service.met == 5
-
-
-def test_a_transaction_that_is_dropped_everywhere_is_missed(service, client, chain, tmp_path):
-    fault, gap = dropped(chain)
+    service._rules.clear()
+    service.seen.clear()
     service.inject(fault)
     match = "the transactions of account .* do not follow one another: the one with lt "
-    assert fails(chain, service, client, tmp_path, match) == (gap,)
+    with pytest.raises(tf.IncompleteError, match=match) as caught:
+        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
+    assert caught.value.missing == (gap,)
+    assert len(gap) > 1
+    # Only the blocks that may contain it are asked for again.
+    again = [int(seen.query["seqno"][0]) for seen in service.seen if SHARDS in seen.path]
+    assert again.count(HIT) > 10
+    assert all(again.count(seqno) <= 2 for seqno in SEQNOS if seqno != HIT)
+    assert digests(tf.read_blocks(tmp_path)) == truth(chain, subtract([SEQNOS], (gap,)))
 
 
 def test_links_are_checked_across_commits(service, client, chain, tmp_path, monkeypatch):
@@ -407,17 +384,6 @@ def test_links_are_checked_across_commits(service, client, chain, tmp_path, monk
     # What is already committed cannot be taken back: see `tonframes.fetch.proof`.
     [missing] = caught.value.missing
     assert missing.stop == gap.stop
-
-
-def test_only_the_blocks_that_may_contain_it_are_asked_for_again(service, client, chain, tmp_path):
-    fault, gap = dropped(chain)
-    service.inject(fault)
-    with pytest.raises(tf.IncompleteError):
-        tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
-    again = [int(seen.query["seqno"][0]) for seen in service.seen if SHARDS in seen.path]
-    assert again.count(HIT) > 10
-    assert all(again.count(seqno) <= 2 for seqno in SEQNOS if seqno != HIT)
-    assert len(gap) > 1
 
 
 # ── F34: text where a number belongs ─────────────────────────────────────────────────────────────
@@ -525,26 +491,33 @@ MESSAGES = {
 }
 
 
-@pytest.mark.parametrize("change", MESSAGES)
-def test_messages_that_are_lost_for_a_while_are_asked_for_again(service, client, chain, change):
-    service.inject(at_hit(change), times=3)
-    comes_whole(chain, client)
-    assert service.met == 3
-
-
-@pytest.mark.parametrize("change", MESSAGES)
-def test_a_transaction_without_its_messages_is_not_kept(service, client, chain, tmp_path, change):
-    service.inject(at_hit(change))
-    match = f"masterchain block {HIT} .*: transaction .* {MESSAGES[change]}, in every attempt"
-    assert fails(chain, service, client, tmp_path, match) == (ALONE,)
-
-
 def test_a_service_without_blocks_must_send_the_messages_too(chain, tmp_path):
     with Faulty(chain, "specification") as service, connect(service, FakeClock()) as client:
         service.inject(at_hit(without_out_message))
         with pytest.raises(tf.IncompleteError, match=r"\d+ out-messages, and") as caught:
             tf.fetch_blocks(SEQNOS, client=client, store=tmp_path)
     assert caught.value.missing == (ALONE,)
+
+
+NO_COUNT = r"block \(.*\) has no tx_count"
+#: What is said of each change of the rows of one masterchain block.
+LACKS = {uncounted: NO_COUNT, empty_uncounted: NO_COUNT} | {
+    change: f"transaction .* {text}" for change, text in MESSAGES.items()
+}
+
+
+@pytest.mark.parametrize("change", LACKS)
+def test_what_is_lacking_for_a_while_is_asked_for_again(service, client, chain, change):
+    service.inject(at_hit(change), times=3)
+    comes_whole(chain, client)
+    assert service.met == 3
+
+
+@pytest.mark.parametrize("change", LACKS)
+def test_what_is_lacking_for_ever_is_not_kept(service, client, chain, tmp_path, change):
+    service.inject(at_hit(change))
+    match = f"masterchain block {HIT} .*: {LACKS[change]}, in every attempt"
+    assert fails(chain, service, client, tmp_path, match) == (ALONE,)
 
 
 @pytest.mark.parametrize("change", MESSAGES)

@@ -40,8 +40,8 @@ WANTED = [
     [FIRST + 3],
     range(FIRST + 3, FIRST + 9),
     range(FIRST + 95, FIRST + 105),
-    range(FIRST + 1, FIRST + 100),
-    range(FIRST + 40, FIRST + 120),
+    range(FIRST + 1, FIRST + 60),
+    range(FIRST + 80, FIRST + 120),
     [FIRST + 3, FIRST + 5, FIRST + 6, FIRST + 110],
 ]
 
@@ -58,7 +58,7 @@ def test_one_block_at_a_time_takes_just_the_requests_that_were_planned(
     assert cost(deployed, seqnos, store) == plan.requests == plan.requests_by_block
 
 
-@pytest.mark.parametrize("seqnos", WANTED, ids=map(str, range(len(WANTED))))
+@pytest.mark.parametrize("seqnos", [*WANTED[:4], *slow(*WANTED[4:])])
 def test_through_windows_it_takes_about_the_requests_that_were_planned(deployed, tmp_path, seqnos):
     plan = tf.plan_blocks(seqnos, client=deployed, store=tmp_path / "store")
     assert plan.requests == plan.requests_by_windows
@@ -104,7 +104,7 @@ def test_full_pages_take_more(deployed, monkeypatch):
 def test_a_service_that_shows_no_blocks_takes_one_request_each():
     with sample("specification") as client:
         plan = tf.plan_blocks(WANTED[3], client=client, store=None)
-        assert cost(client, WANTED[3], None) == plan.requests == 99
+        assert cost(client, WANTED[3], None) == plan.requests == 59
 
 
 def test_held_seqnos_need_no_requests(deployed, tmp_path):
@@ -161,9 +161,3 @@ def test_ten_thousand_files_are_planned_in_no_time(tmp_path):
         (folder / f"{start:011d}-{start + 100:011d}.parquet").touch()
     plan = tf.plan_blocks(range(FIRST, FIRST + 2_000_000), client="offline", store=tmp_path)
     assert sum(map(len, plan.missing)) == 1_000_000
-
-
-@pytest.mark.parametrize("wrong", [[], range(0), [0], [2**31], ["1"], "5:5", 0, True])
-def test_wrong_seqnos_are_refused(wrong):
-    with pytest.raises((ValueError, TypeError)):
-        tf.plan_blocks(wrong, client="offline", store=None)

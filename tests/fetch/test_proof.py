@@ -9,7 +9,6 @@ from functools import cache
 import pyarrow as pa
 import pytest
 from chain import synthetic_blocks
-from fault_server import answer
 from faulty_service import (
     SHARDS,
     STATE,
@@ -21,7 +20,6 @@ from faulty_service import (
     digests,
     empty,
     lose_if,
-    saying,
     tables_of,
 )
 from hypothesis import given
@@ -34,13 +32,9 @@ from tonframes.fetch.proof import (
     Link,
     Shard,
     advance,
-    check_first,
     committing,
     compare,
-    imbalance,
     lack,
-    links,
-    tips,
     unlinked,
 )
 from tonframes.store import Store
@@ -55,30 +49,6 @@ def halves(shard: Shard) -> tuple[Shard, Shard]:
 
 
 # ── shards ───────────────────────────────────────────────────────────────────────────────────────
-
-prefixes = st.builds(
-    lambda length, bits: Shard(0, ((2 * (bits % 2**length) + 1) << (63 - length))),
-    st.integers(0, 9),
-    st.integers(0, 2**9),
-)
-
-
-@given(prefixes)
-def test_halves_know_their_parent_and_each_other(shard):
-    lower, upper = halves(shard)
-    assert lower.parent == upper.parent == shard
-    assert (lower.sibling, upper.sibling) == (upper, lower)
-    assert lower.width + upper.width == shard.width
-
-
-@given(prefixes, prefixes)
-def test_shards_meet_if_they_have_accounts_in_common(one, other):
-    def accounts(shard):
-        return range(shard.prefix - shard.width // 2, shard.prefix + shard.width // 2)
-
-    a, b = accounts(one), accounts(other)
-    assert one.overlaps(other) == (max(a.start, b.start) < min(a.stop, b.stop))
-    assert not one.overlaps(Shard(-1, other.prefix))
 
 
 # ── the chain of blocks ──────────────────────────────────────────────────────────────────────────
@@ -190,78 +160,7 @@ def bodies() -> list[dict]:
     return synthetic_blocks(COUNT, first_seqno=FIRST, transactions_per_block=6, seed=1)
 
 
-def page(blocks) -> pages.Page:
-    return pages.read(schema.BLOCKS_ANSWER, json.dumps({"blocks": blocks}).encode())
-
-
-@cache
-def linked() -> list[list[Link]]:
-    return [list(links([page(body["blocks"])]).values()) for body in bodies()]
-
-
-@cache
-def states() -> list[dict[Shard, int]]:
-    """The last blocks of all shards after each masterchain block."""
-    found = [{MASTER: FIRST}]
-    for block in linked()[0]:
-        found[0][block.shard] = block.seqno
-    assert len(found[0]) == 3
-    for blocks in linked()[1:]:
-        found.append(advance(found[-1], blocks))
-    return found
-
-
-windows = st.tuples(st.integers(0, COUNT - 2), st.integers(1, COUNT)).map(
-    lambda ends: range(ends[0] + 1, min(COUNT, ends[0] + 1 + ends[1]))
-)
-
-
-@given(windows, st.data())
-def test_any_block_of_the_synthetic_chain_that_is_lost_is_missed(window, data):
-    made = Made(
-        [states()[window.start - 1], states()[window.stop - 1]],
-        [list(linked()[i]) for i in window],
-    )
-    made.prove()
-    step = data.draw(st.sampled_from(made.steps))
-    step.remove(data.draw(st.sampled_from(step)))
-    with pytest.raises(BrokenError):
-        made.prove()
-
-
-@given(st.integers(0, COUNT - 1), st.data())
-def test_a_state_of_the_shards_is_read_whole_or_not(place, data):
-    state = states()[place]
-    rows = [
-        row
-        for body in bodies()[: place + 1]
-        for row in body["blocks"]
-        if row["seqno"] == state.get(Shard(row["workchain"], int(row["shard"], 16)))
-    ]
-    assert tips([page(rows)], FIRST + place) == state
-    lost = data.draw(st.sampled_from(rows))
-    with pytest.raises(BrokenError):
-        tips([page([row for row in rows if row is not lost])], FIRST + place)
-    for workchain in (-1, 0):
-        with pytest.raises(BrokenError, match=f"do not cover workchain {workchain}"):
-            tips([page([row for row in rows if row["workchain"] != workchain])], FIRST + place)
-    with pytest.raises(BrokenError, match="the masterchain block is"):
-        tips([page(rows)], FIRST + place + 1)
-
-
 # ── one masterchain block ────────────────────────────────────────────────────────────────────────
-
-
-def test_counts_of_blocks_are_held_against_transactions():
-    body = bodies()[30]
-    hashes = [row["hash"] for row in body["transactions"]]
-    blocks = linked()[30]
-    assert imbalance(blocks, hashes, FIRST + 30) == ""
-    assert imbalance(blocks, [*hashes, hashes[0]], FIRST + 30) == "", "one that came twice is one"
-    assert "count 6 transactions, and 5 came" in imbalance(blocks, hashes[1:], FIRST + 30)
-    assert "0 masterchain blocks" in imbalance(blocks[1:], hashes, FIRST + 30)
-    assert "0 masterchain blocks" in imbalance([], [], FIRST + 30)
-    assert "1 masterchain blocks came" in imbalance(blocks, hashes, FIRST + 31)
 
 
 # ── the chain of an account's transactions ───────────────────────────────────────────────────────
@@ -368,22 +267,6 @@ def test_an_account_that_was_not_deleted_does_not_begin_anew(changes):
     assert (gap.seqnos, gap.account) == (range(7, 10), "0:AA")
 
 
-def test_a_lost_last_transaction_of_an_account_is_not_missed():
-    """What links cannot show, and the footer therefore does not say."""
-    ends = sorted(set(range(len(transactions()))) - set(inner()))
-    assert len(ends) > 20
-    assert all(unlinked(without(i)) == [] for i in ends)
-
-
-def test_any_masterchain_block_but_the_ends_is_missed():
-    """The elector runs in every masterchain block: no block can go without a trace."""
-    rows = transactions()
-    for seqno in range(FIRST + 1, FIRST + 29):
-        keep = [i for i, mine in enumerate(rows["mc_block_seqno"].to_pylist()) if mine != seqno]
-        gaps = unlinked(rows.take(pa.array(keep)))
-        assert any(seqno in gap.seqnos for gap in gaps)
-
-
 # ── the messages of a transaction ────────────────────────────────────────────────────────────────
 
 
@@ -400,24 +283,6 @@ def told() -> list[dict]:
     sent = [row for row in rows if row["out_msgs"]]
     assert {bool(row["description"].get("bounce")) for row in sent} == {True, False}
     return sent
-
-
-@given(st.data())
-def test_any_out_message_that_is_lost_is_missed(data):
-    row = data.draw(st.sampled_from(told()))
-    lost = data.draw(st.sampled_from(row["out_msgs"]))
-    rest = [message for message in row["out_msgs"] if message is not lost]
-    [text] = map(lack, structs([row | {"out_msgs": rest}]))
-    count = len(row["out_msgs"])
-    assert text == f"transaction {row['hash']} has {count} out-messages, and {count - 1} came"
-
-
-@given(st.data())
-def test_an_in_message_that_is_lost_is_missed(data):
-    row = data.draw(st.sampled_from(bodies()[data.draw(st.integers(0, COUNT - 1))]["transactions"]))
-    [text] = map(lack, structs([row | {"in_msg": None}]))
-    ordinary = row["description"]["type"] == "ord"
-    assert text == ordinary * f"transaction {row['hash']} is ordinary and has no in-message"
 
 
 @pytest.mark.parametrize("kind", ["tick_tock", "storage", "split_prepare", "merge_prepare"])
@@ -518,15 +383,6 @@ def test_the_footer_says_links(specified, tmp_path):
     assert {store.footer(f).proof for f in store.files("transactions").values()} == {"links"}
 
 
-def test_answers_that_lack_blocks_are_retried(chain):
-    with Faulty(chain) as service, connect(service, FakeClock()) as client:
-        bare = saying(answer(b'{"transactions": [], "address_book": {}}'))
-        service.inject(bare, SHARDS, seqno=SEQNOS[-1], times=2)
-        fetched = tf.fetch_blocks(SEQNOS, client=client, store=None)
-        assert service.met == 2
-    assert digests(fetched) == digests(tf.read_blocks(chain, SEQNOS))
-
-
 # ── the first masterchain block of a service ─────────────────────────────────────────────────────
 
 
@@ -586,16 +442,3 @@ def test_a_shard_without_a_block_in_the_first_masterchain_block_is_not_missed(tm
     with Faulty(tmp_path / "truth") as service, connect(service, FakeClock()) as client:
         fetched = tf.fetch_blocks(BEGIN[3:], client=client, store=tmp_path / "store")
     assert digests(fetched) == digests(tf.read_blocks(tmp_path / "truth"))
-
-
-@given(chains(), st.data())
-def test_any_last_block_that_the_first_masterchain_block_lacks_is_missed(made, data):
-    [before, after], first = made.states[:2], made.steps[0]
-    committed = after.items() - before.items()
-    check_first(first, committed)
-    lost = data.draw(st.sampled_from(sorted(committed)))
-    others = [link for link in first if (link.shard, link.seqno) != lost]
-    with pytest.raises(BrokenError):
-        check_first(others, committed)
-    with pytest.raises(BrokenError):
-        check_first(first, committed - {lost})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from bisect import bisect_left
 from functools import cache
@@ -16,7 +15,7 @@ from slow import SEEDS, slow, slow_after
 
 import tonframes as tf
 from tonframes.client import Client
-from tonframes.fetch import block, rows
+from tonframes.fetch import block
 from tonframes.fetch.network import lacks_windows
 from tonframes.store import Store
 
@@ -71,34 +70,14 @@ def fetch(service: FakeService, store=None, **options) -> tf.Blocks:
 # ── few requests ─────────────────────────────────────────────────────────────────────────────────
 
 
-def goal(fetched: tf.Blocks, limit: int) -> float:
-    rows = len(fetched.arrow("transactions")) + len(fetched.arrow("blocks"))
-    return 1.15 * rows / limit + 10
-
-
 @pytest.mark.parametrize("limit", [1000, 100])
-def test_it_takes_few_requests(limit):
+def test_it_takes_few_requests_and_the_address_book_is_that_of_the_blocks(limit):
     with FakeService(chain(), Troubles(max_limit=limit)) as service:
         fetched = fetch(service)
     assert digests(fetched) == one_by_one()[0]
-    assert service.requests <= goal(fetched, limit)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("seqnos", "transactions"), [(500, 25), (1500, 8)])
-def test_long_ranges_take_few_requests(seqnos, transactions):
-    long = Chain.of(bodies(seqnos + 20, transactions))
-    with FakeService(long) as service, Client(service.url) as client:
-        wanted = range(FIRST + 10, FIRST + 10 + seqnos)
-        # Several processes, each of which proves its own part, take more requests.
-        fetched = tf.fetch_blocks(wanted, client=client, store=None, executor=1)
-    assert len(fetched.transactions) == seqnos * transactions
-    assert service.requests <= goal(fetched, 1000)
-
-
-def test_the_address_book_is_that_of_the_blocks_asked_for():
-    with FakeService(chain()) as service:
-        assert book(fetch(service)) == one_by_one()[1]
+    assert book(fetched) == one_by_one()[1]
+    rows = len(fetched.arrow("transactions")) + len(fetched.arrow("blocks"))
+    assert service.requests <= 1.15 * rows / limit + 10
 
 
 def test_the_store_holds_the_same_with_the_same_proof(tmp_path):
@@ -165,18 +144,12 @@ def test_pages_that_do_not_come_in_time_become_smaller():
     assert digests(fetched) == one_by_one()[0]
 
 
-@pytest.mark.parametrize("limit", [100, 7])
-def test_one_block_at_a_time_keeps_to_the_limit_as_well(limit):
-    troubles = Troubles(max_limit=limit, absent=("blocks", "transactions"))
-    with FakeService(chain(), troubles) as service:
-        assert digests(fetch(service)) == one_by_one()[0]
-
-
 @pytest.mark.parametrize(
-    "absent", [("blocks",), ("transactions",), ("blocks", "transactions")], ids=" and ".join
+    ("absent", "limit"),
+    [(("blocks",), 1000), (("transactions",), 100), (("blocks", "transactions"), 7)],
 )
-def test_a_service_without_the_operations_is_asked_block_by_block(absent):
-    with FakeService(chain(), Troubles(absent=absent)) as service:
+def test_a_service_without_the_operations_is_asked_block_by_block(absent, limit):
+    with FakeService(chain(), Troubles(max_limit=limit, absent=absent)) as service:
         assert digests(fetch(service)) == one_by_one()[0]
     unknown = [count for (name, status), count in service.answered.items() if status == 500]
     assert sum(unknown) <= 16, "it is not tried again and again"
@@ -284,20 +257,6 @@ def test_the_bar_counts_the_time_of_the_clock(capsys):
         # Threads may wait at the same time. Reading the clock takes a moment too.
         assert client.statistics.seconds_paced >= 0.99 * client.statistics.seconds_paused
     assert "paused" in capsys.readouterr().err
-
-
-def test_one_thread_decodes_what_many_read(monkeypatch):
-    threads, decode = set(), rows.pages.blocks_tables
-
-    def noted(read):
-        threads.add(threading.current_thread())
-        return decode(read)
-
-    monkeypatch.setattr(rows.pages, "blocks_tables", noted)
-    monkeypatch.setattr(rows, "MANY", 1)
-    with FakeService(chain(), Troubles(max_limit=50)) as service:
-        fetch(service)
-    assert len(threads - {threading.main_thread()}) == 1
 
 
 # ── as fast as the quota allows ──────────────────────────────────────────────────────────────────

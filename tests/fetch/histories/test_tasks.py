@@ -10,7 +10,7 @@ import pytest
 from fake_service import FakeService, Row, Troubles, whole_histories
 from fault_server import error
 from slow import slow
-from workers import children, killing, pool, pressing
+from workers import pool
 
 import tonframes as tf
 from tonframes.client import Client
@@ -83,24 +83,6 @@ def test_what_is_held_is_not_fetched_again(service, tmp_path):
         before = service.requests
         fetch(service.url, tmp_path, executor, until="2026-05-28T20:27")
     assert service.requests == before
-
-
-@pytest.mark.slow
-def test_what_a_lost_worker_had_is_done_again(service, tmp_path, expected):
-    killed = killing(service, lambda path: "transactions" in path and not killed)
-    assert rows(fetch(service.url, tmp_path, 2)) == expected
-    assert killed
-    assert not children()
-
-
-@pytest.mark.slow
-def test_after_ctrl_c_no_worker_is_left_and_the_next_call_goes_on(service, tmp_path, expected):
-    pressed = pressing(service, 12)
-    with pytest.raises(KeyboardInterrupt):
-        fetch(service.url, tmp_path, 2)
-    assert pressed
-    assert not children()
-    assert rows(fetch(service.url, tmp_path, 1)) == expected
 
 
 @pytest.mark.parametrize("executor", [1, ThreadPoolExecutor(2), *slow(2)], ids=repr_of)
