@@ -353,6 +353,10 @@ def test_a_second_ctrl_c_ends_the_process_at_once():
     assert interrupted(lines) == (-signal.SIGINT, "")
 
 
+def test_ctrl_c_at_the_exit_ends_the_process_at_once():
+    assert interrupted(["atexit.register(wait, 'exit')"]) == (-signal.SIGINT, "")
+
+
 def test_ctrl_c_in_a_destructor_is_not_lost():
     lines = [
         "class Held:",
