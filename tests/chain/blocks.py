@@ -201,8 +201,6 @@ def synthetic_blocks(
     start: int = START,
 ) -> list[dict[str, Any]]:
     """Make consecutive masterchain blocks of a synthetic chain."""
-    if n < 0:
-        raise ValueError(f"n must be at least 0, got {n}")
     options = {"first_seqno": first_seqno, "transactions_per_block": transactions_per_block}
     chain = Chain(seed, **options, start=start)
     return [chain.next_block() for _ in range(n)]

@@ -559,8 +559,3 @@ def test_other_sizes_and_places():
         synthetic_blocks(1, transactions_per_block=3)
     with pytest.raises(ValueError, match="first_seqno"):
         synthetic_blocks(1, first_seqno=0)
-
-
-def test_a_negative_number_of_blocks_is_refused():
-    with pytest.raises(ValueError, match="n must be at least 0, got -1"):
-        synthetic_blocks(-1)

@@ -72,6 +72,14 @@ def rows_of(name: str, copy: int) -> pa.Table:
         used = table["compute_gas_used"].combine_chunks()
         more = np.random.default_rng(copy).integers(_GAS, size=len(used))
         columns["compute_gas_used"] = pc.if_else(pc.greater(used, 0), pc.add(used, more), used)
+        # Balances are of their own, too: the same for an account in all rows of a copy.
+        places = pc.index_in(table["account"].combine_chunks(), pa.array(_accounts()))
+        offsets = np.random.default_rng(copy).integers(10**10, size=len(_accounts()))
+        balances = [f"account_state_balance_{when}" for when in ("before", "after")]
+        rich = pc.and_(*(pc.greater(table[column], 10**9) for column in balances))
+        more = pc.if_else(pc.fill_null(rich, fill_value=False), pa.array(offsets).take(places), 0)
+        for column in balances:
+            columns[column] = pc.add(table[column], more)
         first = pc.equal(table["prev_trans_lt"], 0)
         moved = pc.add(table["prev_trans_lt"], copy * _LATER["lt"])
         columns["prev_trans_lt"] = pc.if_else(first, 0, moved)
