@@ -91,11 +91,9 @@ format: .venv/.dev
 
 bench: .venv/.dev
 	$(BIN)/python tests/benchmarks/bench_decode.py
-	$(BIN)/python tests/benchmarks/bench_addresses.py
 	$(BIN)/python tests/benchmarks/bench_fetch.py
 	$(BIN)/python tests/benchmarks/bench_analysis.py
 	$(BIN)/python tests/benchmarks/bench_engines.py
-	$(BIN)/python tests/benchmarks/bench_store.py
 	$(BIN)/python tests/benchmarks/bench_files.py
 
 # Without MILLIONS: 10, and as many as half of the free disk takes.

@@ -275,16 +275,6 @@ def test_frames_concatenate_without_a_change_of_dtypes(frames):
             assert len(joined) == len(one[name]) + len(two[name])
 
 
-def test_pandas_reads_the_written_files_as_the_same_frames(made, tmp_path):
-    for number, (_, parse, document) in enumerate((made[3], made[-1])):
-        parsed = parse(document)
-        parsed.write(tmp_path / str(number))
-        for name in parsed.names:
-            read = pd.read_parquet(tmp_path / str(number) / f"{name}.parquet")
-            assert len(read)
-            assert_frame_equal(read, getattr(parsed, name))
-
-
 def test_pandas_reads_what_a_view_of_a_store_writes_as_the_same_frames(tmp_path):
     seen = set()
     for view in (tf.read_blocks(tf.sample()), tf.read_accounts(tf.sample())):

@@ -16,15 +16,12 @@ import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 import tonframes as tf
 from tonframes.analysis import price_of
-from tonframes.analysis.fees import PARTS
 
 ENGINES = ("pandas", "polars", "duckdb")
 CALLS = {
@@ -126,61 +123,6 @@ def measure(engine: str, call: str, folder: Path) -> None:
     print(json.dumps([seconds, held("VmHWM") - before]))
 
 
-def by_hand(transactions: pd.DataFrame) -> pd.DataFrame:
-    """Make the columns of `fee_breakdown` with numpy, for frames with nothing missing."""
-
-    def column(name: str) -> np.ndarray:
-        return transactions[name].fillna(0).to_numpy("int64")
-
-    used, fees = column("compute_gas_used"), column("compute_gas_fees")
-    special = (transactions.block_workchain.to_numpy() == -1) & (used == 0) & (fees > 0)
-    special &= column("compute_vm_steps") > 0
-    skipped = transactions.compute_skipped.fillna(value=False).to_numpy(bool)
-    parts = {name: column(source) for name, source in PARTS.items()}
-    parts["gas"] = np.where(special | skipped, 0, fees)
-    total = transactions.total_fees.to_numpy()
-    rest = total - sum(parts.values())
-    external = column("compute_gas_credit") > 0
-    succeeded = transactions.compute_success.fillna(value=False).to_numpy(bool)
-    complete = skipped | ~succeeded | transactions.action_success.notna().to_numpy()
-    return pd.DataFrame(
-        {
-            "hash": transactions.hash,
-            **parts,
-            "import": np.where(external, rest, 0),
-            "total": total,
-            "residual": np.where(external, 0, rest),
-            "complete": complete & transactions.storage_fees_collected.notna().to_numpy(),
-        }
-    )
-
-
-def sums_by_hand(transactions: pd.DataFrame) -> np.ndarray:
-    """Take the five recorded parts from the total, and nothing else."""
-    rest = transactions.total_fees.to_numpy().copy()
-    for name in PARTS.values():
-        rest -= transactions[name].fillna(0).to_numpy("int64")
-    return rest
-
-
-def against_numpy(folder: Path) -> None:
-    """Compare `fee_breakdown` on pandas with numpy by hand, interleaved."""
-    transactions = load("pandas", folder / "transactions.parquet")
-    work = {"numpy, sums alone": sums_by_hand, "numpy, all columns": by_hand}
-    work["fee_breakdown"] = tf.fee_breakdown
-    seconds: dict[str, list[float]] = {name: [] for name in work}
-    for _ in range(7):
-        for name, call in work.items():
-            start = time.perf_counter()
-            call(transactions)
-            seconds[name].append(time.perf_counter() - start)
-    ours = np.median(seconds["fee_breakdown"])
-    print(f"\nfee_breakdown on pandas, {len(transactions):,} rows")
-    for name, taken in seconds.items():
-        median = np.median(taken)
-        print(f"  {name:<20} {median * 1000:7.0f} ms   fee_breakdown is {ours / median:.2f} x")
-
-
 def main(millions: list[int]) -> None:
     """Measure every helper on every engine and size."""
     print(f"{'':<24}" + "".join(f"{engine:>24}" for engine in ENGINES))
@@ -203,7 +145,6 @@ def main(millions: list[int]) -> None:
                 memory = f" s {found[-1][1] / 1024:.1f}G" if found[-1] else ""
                 cells.append(f"{times + memory:>24}")
             print(f"{call:<24}{''.join(cells)}", flush=True)
-        against_numpy(Path(scratch, str(millions[0])))
 
 
 if __name__ == "__main__":

@@ -32,7 +32,6 @@ from benchmarks.scale.measures import (
     HELPERS,
     QUESTIONS,
     Asked,
-    asked,
     by_hand,
     helper,
     question,
@@ -133,12 +132,13 @@ def part_of(store: Path) -> Asked:
     """Choose what the questions are about: the middle of a store, and an account there."""
     held = sorted((store / "transactions").glob("*.parquet"))
     seqnos = range(int(held[0].stem[:11]), int(held[-1].stem[-11:]))
-    middle = held[len(held) // 2]
-    accounts = pq.ParquetFile(middle).read_row_group(0, columns=["account"])["account"]
+    group = pq.ParquetFile(held[len(held) // 2]).read_row_group(0, columns=["account", "now"])
+    accounts, now = group["account"], group["now"][0].as_py()
     # One that has something to do again and again, but is not one of the most popular.
     counts = [found for found in accounts.value_counts().to_pylist() if found["counts"] <= _RARE]
     account = max(counts, key=lambda found: (found["counts"], found["values"]))["values"]
-    return asked(seqnos, account)
+    middle, since = seqnos[len(seqnos) // 2], now // 86_400 * 86_400
+    return Asked(middle, middle + 100, since, since + 86_400, account)
 
 
 def size_of(
@@ -244,7 +244,6 @@ def main(options: argparse.Namespace) -> None:
     finally:
         if not options.keep:
             shutil.rmtree(options.store, ignore_errors=True)
-            options.store.with_name(f"{options.store.name}.chain").unlink(missing_ok=True)
     table = as_markdown(found)
     print(table)
     if options.table:

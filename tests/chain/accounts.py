@@ -26,23 +26,7 @@ def digest(*content: object) -> str:
 
 @dataclass(kw_only=True, slots=True)
 class Account:
-    """An account.
-
-    Attributes
-    ----------
-    contract
-        The contract that it runs when active.
-    memory
-        What the contract stores; its data cell is made from this.
-    due
-        Storage debt (`due_payment`).
-    last_paid
-        Unix second until which storage is paid; 0 for special accounts, which pay no storage.
-    end_lt
-        Logical time after the last transaction and its messages.
-    interfaces, domain
-        Shown in the address book.
-    """
+    """An account."""
 
     address: str
     contract: Contract | None = None

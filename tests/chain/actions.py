@@ -87,19 +87,7 @@ def _list_hash(outcome: Outcome) -> str:
 
 
 class Spending:
-    """The balance of an action phase, and what it is spent on.
-
-    Attributes
-    ----------
-    balance
-        The rest of the balance of the account.
-    left
-        The rest of the incoming value, for mode 64.
-    collected, forwarding
-        Fees collected in this transaction, and the whole forwarding fees.
-    cells, bits
-        Size of the messages, including their root cells.
-    """
+    """The balance of an action phase, and what it is spent on."""
 
     def __init__(self, run: Run) -> None:
         self.run, self.balance, self.left = run, run.balance, run.left

@@ -29,35 +29,7 @@ POOREST = 5 * 10**9
 
 
 class Chain:
-    """A synthetic chain that follows the rules of the real one.
-
-    Parameters
-    ----------
-    seed
-        The same seed makes the same chain.
-    first_seqno
-        Seqno of the first masterchain block.
-    transactions_per_block
-        Number of transactions of each masterchain block, including those of its shard blocks.
-    start
-        Unix second at which the chain begins. Prices are those of that time.
-
-    Attributes
-    ----------
-    seqno
-        Seqno of the last masterchain block.
-    now
-        Unix second of the last masterchain block.
-
-    Examples
-    --------
-    >>> chain = Chain(seed=7)
-    >>> answer = chain.next_block()
-    >>> len(answer["transactions"]), sum(block["tx_count"] for block in answer["blocks"])
-    (25, 25)
-    >>> len(chain.account_states(include_boc=False)["accounts"]) > 340
-    True
-    """
+    """A synthetic chain that follows the rules of the real one."""
 
     def __init__(
         self,
@@ -87,14 +59,7 @@ class Chain:
     # Blocks
 
     def next_block(self) -> dict[str, Any]:
-        """Make the next masterchain block and the shard blocks that it includes.
-
-        Returns
-        -------
-        dict
-            The answer of the deployed service to masterchainBlockShards (`blocks` and
-            `address_book`), with their `transactions` added.
-        """
+        """Make the next masterchain block and the shard blocks that it includes."""
         self.seqno += 1
         self.now += self._rng.choice((0, 1, 1, 2, 3, 5))
         self._lt += STRIDE
@@ -213,21 +178,7 @@ class Chain:
     def account_states(
         self, addresses: Iterable[str] | None = None, *, include_boc: bool = True
     ) -> dict[str, Any]:
-        """Return the current states of accounts.
-
-        Parameters
-        ----------
-        addresses
-            Raw addresses in upper case; None means all accounts that ever had a state. Unknown
-            addresses have no row, as in the service.
-        include_boc
-            Whether to include code and data.
-
-        Returns
-        -------
-        dict
-            The answer to accountStates.
-        """
+        """Return the current states of accounts."""
         known = self._people.accounts
         asked = list(known) if addresses is None else list(dict.fromkeys(addresses))
         accounts = [known[address] for address in asked if address in known]
@@ -249,28 +200,7 @@ def synthetic_blocks(
     transactions_per_block: int = TRANSACTIONS,
     start: int = START,
 ) -> list[dict[str, Any]]:
-    """Make consecutive masterchain blocks of a synthetic chain.
-
-    Parameters
-    ----------
-    n
-        Number of masterchain blocks.
-    seed, first_seqno, transactions_per_block, start
-        As in `Chain`.
-
-    Returns
-    -------
-    list
-        One answer per masterchain block, ready for JSON: `blocks`, `transactions`, `address_book`.
-
-    Examples
-    --------
-    >>> answers = synthetic_blocks(2, seed=1)
-    >>> [answer["transactions"][0]["mc_block_seqno"] for answer in answers]
-    [90000000, 90000001]
-    """
-    if n < 0:
-        raise ValueError(f"n must be at least 0, got {n}")
+    """Make consecutive masterchain blocks of a synthetic chain."""
     options = {"first_seqno": first_seqno, "transactions_per_block": transactions_per_block}
     chain = Chain(seed, **options, start=start)
     return [chain.next_block() for _ in range(n)]

@@ -25,17 +25,7 @@ WALLET_ID = 2_147_483_431
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """A message body.
-
-    Attributes
-    ----------
-    cell
-        The body itself.
-    decoded
-        The body as the service decodes it; None if the service does not know such a body.
-    fields
-        The content as the contracts of this chain read it, so that they need not parse cells.
-    """
+    """A message body."""
 
     cell: Cell
     decoded: dict[str, Any] | None = None

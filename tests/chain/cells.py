@@ -39,24 +39,7 @@ def _crc32c(data: bytes) -> bytes:
 
 
 class Cell:
-    """An ordinary cell: up to 1023 bits and up to 4 references.
-
-    Parameters
-    ----------
-    value
-        The bits, read as one unsigned number.
-    bits
-        Number of bits.
-    refs
-        The cells that it refers to.
-
-    Examples
-    --------
-    >>> Cell().hash.hex()
-    '96a296d224f285c67bee93c30f8a309157f0daa35dc5b87e410b78630a09cfc7'
-    >>> Cell().to_base64()
-    'te6cckEBAQEAAgAAAEysuc0='
-    """
+    """An ordinary cell: up to 1023 bits and up to 4 references."""
 
     __slots__ = ("bits", "depth", "hash", "refs", "serial", "value")
 
@@ -133,13 +116,7 @@ def usage(*roots: Cell) -> tuple[int, int]:
 
 
 class Builder:
-    """Collects bits and references for a cell. Each method returns the builder.
-
-    Examples
-    --------
-    >>> Builder().uint(0xD53276DB, 32).uint(7, 64).cell().bits
-    96
-    """
+    """Collects bits and references for a cell. Each method returns the builder."""
 
     __slots__ = ("bits", "refs", "value")
 

@@ -28,11 +28,6 @@ class Delivery:
 
     Messages within a shard wait in its queue, and may be processed in the same block. Messages to
     other shards are delivered before the next block.
-
-    Attributes
-    ----------
-    under_way
-        Messages to other shards.
     """
 
     def __init__(self, rng: Random, people: Population, layout: Layout) -> None:
@@ -63,17 +58,7 @@ class Delivery:
     def run(
         self, shard: Shard, message: Message, *, start_lt: int, now: int, mc_seqno: int
     ) -> dict[str, Any]:
-        """Run the transaction of one message, and send the messages that it makes.
-
-        Parameters
-        ----------
-        shard
-            The shard of the receiver; the transaction is in its next block.
-        start_lt, now
-            Logical time and unix second at which this block begins.
-        mc_seqno
-            The masterchain block that includes it.
-        """
+        """Run the transaction of one message, and send the messages that it makes."""
         account = self._people.find(message.destination or "")
         lt = max(start_lt + 1, message.created_lt + 1, account.end_lt)
         transaction, out = execute(

@@ -25,31 +25,10 @@ def execute(
     is_tock: bool = False,
     exchanged: bool = False,
 ) -> tuple[dict[str, Any], list[Message]]:
-    """Run one transaction and change the account.
+    """Run one transaction and change the account; return it as the service shows it, and messages.
 
-    Parameters
-    ----------
-    account
-        The account.
-    message
-        The message that starts the transaction; None for a tick-tock transaction.
-    moment
-        Time, logical time and block of the transaction.
-    rng
-        Source of random numbers for contracts.
-    suspended
-        Whether the account must not be activated (configuration parameter 44).
-    is_tock
-        Whether a tick-tock transaction is a tock.
-    exchanged
-        Whether to show gas fees and gas used exchanged. The service does this since August 2025
-        when the fees are the smaller number, which is so only for special accounts (ton-index-go,
-        scan_common.go `ScanTransaction`).
-
-    Returns
-    -------
-    tuple
-        The transaction as the service shows it, and the messages that it sent.
+    `exchanged` shows gas fees and gas used exchanged, as the service does since August 2025 where
+    the fees are the smaller number: for special accounts only (ton-index-go, scan_common.go).
     """
     run = Run(
         account=account,

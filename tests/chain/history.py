@@ -31,15 +31,6 @@ class History:
 
     The basechain has two shards throughout, and each adds one block to every masterchain block.
     Blocks without transactions are not made.
-
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    people
-        The accounts.
-    start, first_seqno
-        A unix second, and the masterchain block of it: the other blocks are counted from there.
     """
 
     def __init__(self, rng: Random, people: Population, *, start: int, first_seqno: int) -> None:

@@ -51,31 +51,7 @@ TEAS = ("green tea", "two oolong", "cake and tea", "table 4", "see you tomorrow 
 
 
 class Life:
-    """Some accounts over three months, from their first transactions on.
-
-    Parameters
-    ----------
-    seed
-        The same seed makes the same life.
-    weeks
-        How many weeks to make.
-
-    Attributes
-    ----------
-    start, stop
-        Unix seconds at which it begins and ends.
-    pool, master, game
-        The exchange, the jetton and the game.
-    wallets
-        Four wallets: of a trader, of a player, of a company and of a tea house.
-
-    Examples
-    --------
-    >>> life = Life(weeks=1)
-    >>> rows = life.run(life.stop)["transactions"]
-    >>> {row["account"] for row in rows} <= set(life.accounts)
-    True
-    """
+    """Some accounts over three months, from their first transactions on."""
 
     def __init__(self, seed: int = 0, *, weeks: int = WEEKS) -> None:
         self.start, self.stop = START, START + weeks * WEEK
@@ -234,13 +210,7 @@ class Life:
         return [*(account.address for account in single), *jettons]
 
     def run(self, until: int) -> dict[str, Any]:
-        """Go on until a unix second.
-
-        Returns
-        -------
-        dict
-            The answer of the service to `transactions`, about `accounts`.
-        """
+        """Go on until a unix second."""
         kept = set(self.accounts)
         rows = [row for row in self._history.run(until) if row["account"] in kept]
         book = address_book(map(self._people.find, mentioned(rows)))

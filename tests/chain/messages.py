@@ -30,15 +30,7 @@ def base64(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StateInit:
-    """The initial state of an account, which a message may bring.
-
-    Attributes
-    ----------
-    code, data
-        The cells.
-    memory
-        The content of the data cell, so that no contract has to parse it.
-    """
+    """The initial state of an account, which a message may bring."""
 
     code: Cell
     data: Cell
@@ -83,17 +75,7 @@ class Send:
 
 @dataclass(kw_only=True)
 class Message:
-    """A message that was sent.
-
-    Attributes
-    ----------
-    source, destination
-        Raw addresses; None is the outside.
-    orders
-        The messages that an external message asks the wallet to send.
-    trace
-        Hash of the first transaction of its trace, once that has run.
-    """
+    """A message that was sent."""
 
     source: str | None
     destination: str | None

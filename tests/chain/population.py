@@ -34,25 +34,7 @@ OWING, TO_FREEZE, TO_DELETE = 50_000_000, 160_000_000, 1_300_000_000
 
 @dataclass(slots=True)
 class Population:
-    """The accounts of a chain, grouped by purpose.
-
-    Attributes
-    ----------
-    accounts
-        Every account that ever had a state, by raw address, in the order of creation.
-    exchanges
-        The exchange of each jetton, by the address of its master.
-    holders
-        Owners of jettons, and the address of their jetton wallets.
-    undeployed, suspended
-        Accounts with a balance and no code, and the initial states that would activate them; the
-        suspended ones must not be activated.
-    owing, freezing, frozen, dying
-        Accounts with a small storage debt; with a debt that freezes them; frozen and without debt;
-        with a debt that deletes them.
-    odd
-        Contracts for failures and rare cases, by name.
-    """
+    """The accounts of a chain, grouped by purpose."""
 
     rng: Random
     start: int
@@ -129,17 +111,7 @@ class Population:
 
 
 def populate(rng: Random, *, start: int, lt: int, wallets: int) -> Population:
-    """Make the accounts of a chain.
-
-    Parameters
-    ----------
-    rng
-        Source of random numbers.
-    start, lt
-        Unix second and logical time at which the chain begins.
-    wallets
-        Number of ordinary wallets. About as many other accounts are added.
-    """
+    """Make the accounts of a chain."""
     people = Population(rng, start, lt)
     for special, contract, balance in (
         (ELECTOR, contracts.ELECTOR, ELECTOR_BALANCE),

@@ -30,19 +30,7 @@ def fading(half_life: float) -> Callable[[float], float]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rhythm:
-    """How often something happens, and when.
-
-    Attributes
-    ----------
-    per_day
-        How often on an average working day at the start.
-    weekend
-        Activity of a Saturday or Sunday, as a share of that of a working day.
-    hours
-        Weights of the 24 hours of a day, UTC.
-    trend
-        Activity so many days after the start, as a share of that at the start.
-    """
+    """How often something happens, and when."""
 
     per_day: float
     weekend: float = 0.5

@@ -28,35 +28,7 @@ class Moment:
 
 @dataclass(slots=True, kw_only=True)
 class Run:
-    """One running transaction. The balance of the account itself is set at the end.
-
-    Attributes
-    ----------
-    message
-        The message that started the transaction; None in a tick-tock transaction.
-    rng
-        Source of random numbers for contracts.
-    suspended
-        Whether the account must not be activated (configuration parameter 44).
-    exchanged
-        Whether to show gas fees and gas used exchanged.
-    balance
-        The balance of the account so far.
-    left
-        The rest of the value of the message (`msg_balance_remaining`).
-    fees
-        The fees collected so far (`total_fees`).
-    fine
-        The fine for messages that could not be sent.
-    outcome
-        The result of the contract; None if it has not run.
-    committed, acted
-        Whether the compute phase and the action phase succeeded.
-    deleted
-        Whether the account was deleted.
-    wants_bounce
-        Whether a failure bounces the message; some failures of the action phase do not.
-    """
+    """One running transaction. The balance of the account itself is set at the end."""
 
     account: Account
     message: Message | None

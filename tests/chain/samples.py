@@ -41,26 +41,6 @@ def synthetic_store(
     """Write a store with consecutive masterchain blocks of a synthetic chain.
 
     1000 masterchain blocks of 5 transactions take about 5 seconds.
-
-    Parameters
-    ----------
-    path
-        A folder that does not exist yet.
-    n
-        Number of masterchain blocks; the first is 90,000,000.
-    seed
-        Another number makes other accounts and amounts.
-    transactions_per_block
-        Number of transactions that each masterchain block commits, about; at least 5.
-
-    Returns
-    -------
-    The path of the store.
-
-    Raises
-    ------
-    ValueError
-        There is something at `path`, or a number is too small.
     """
     if n < 1:
         raise ValueError(f"n is {n}: expected at least 1 masterchain block")
@@ -76,15 +56,7 @@ def synthetic_store(
 
 
 def write_sample(name: Sample, path: str | PathLike[str]) -> None:
-    """Write a sample store; the result is the same every time.
-
-    Parameters
-    ----------
-    name
-        Which one, as in `sample`.
-    path
-        A folder that does not exist yet.
-    """
+    """Write a sample store; the result is the same every time."""
     if name == "blocks":
         _write_blocks(Store(path))
     else:

@@ -34,19 +34,7 @@ def _place(address: str) -> tuple[int, int]:
 
 @dataclass(slots=True, eq=False)
 class Shard:
-    """A shard. Its id is its tagged prefix, `(2 * prefix + 1) << (63 - length)`.
-
-    Attributes
-    ----------
-    seqno
-        Seqno of its last block, or of the last block of its parent if it has none yet.
-    parents
-        The previous blocks of its next block.
-    after
-        What happened before its next block: "split", "merge" or "".
-    queue
-        Messages for its accounts, the oldest first.
-    """
+    """A shard. Its id is its tagged prefix, `(2 * prefix + 1) << (63 - length)`."""
 
     workchain: int
     id: int
@@ -101,17 +89,7 @@ class Shard:
         wants: str = "",
         before_split: bool = False,
     ) -> dict[str, Any]:
-        """Make the header of the next block.
-
-        Parameters
-        ----------
-        mc_seqno
-            The masterchain block that includes it.
-        key_block
-            Seqno of the last key block.
-        wants
-            "split", "merge" or "".
-        """
+        """Make the header of the next block."""
         self.seqno += 1
         name = (self.workchain, self.id, self.seqno, start_lt)
         masterchain = self.workchain == -1
@@ -154,15 +132,7 @@ class Shard:
 
 
 class Layout:
-    """The masterchain and the shards of the basechain, two at the start.
-
-    Parameters
-    ----------
-    seqno
-        Seqno of the last masterchain block.
-    lead
-        How far the seqnos of the shards are ahead of it.
-    """
+    """The masterchain and the shards of the basechain, two at the start."""
 
     def __init__(self, seqno: int, lead: int) -> None:
         self.turn = -1

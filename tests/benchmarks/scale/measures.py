@@ -23,8 +23,6 @@ from benchmarks.bench_engines import HELPERS as _HELPERS
 import tonframes as tf
 from tonframes.analysis import price_of, undo_gas_exchange
 
-from .chain import time_of
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
     from pathlib import Path
@@ -63,13 +61,6 @@ class Asked:
     since: int
     until: int
     account: str
-
-
-def asked(seqnos: range, account: str) -> Asked:
-    """Choose a part in the middle of a store."""
-    middle = seqnos[len(seqnos) // 2]
-    since = int(time_of(middle)) // 86_400 * 86_400
-    return Asked(middle, middle + 100, since, since + 86_400, account)
 
 
 # ── on an engine ─────────────────────────────────────────────────────────────────────────────────

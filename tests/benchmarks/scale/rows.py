@@ -1,236 +1,208 @@
-"""The rows of made-up transactions: tables as `read_blocks` returns them."""
+"""Made-up transactions: the rows of the sample again and again, as copies of their own.
+
+A copy has the rows of as many masterchain blocks as a narrow file, moved in seqno, logical time and
+time. Its hashes are its own, but for those of code; popular accounts are in many copies, the others
+in few or in one; bodies that have a query id or a signature have one of their own.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+import json
+from base64 import b64decode, b64encode
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from chain.accounts import NO_STATE, NO_TRANSACTION
 
-from tonframes.wire import schema
-from tonframes.wire.tables import fit
+import tonframes as tf
+from tonframes.seqnos import SPAN
+from tonframes.wire.tables import with_columns
 
-from .bodies import make_bodies, varied
-from .chain import APART, LT, SEQNO, STEP, Skeleton, account_of, gas_of, lt_of, time_of
-from .hashes import SHARDS, addresses, hashes, mixed, shards_of
-from .templates import MOST, OUTSIDE, templates
+#: The first masterchain block: where a file of any width begins.
+SEQNO = 90_000_000
+#: How far a copy is behind the one before it.
+_LATER = {
+    **dict.fromkeys(("seqno", "mc_block_seqno", "block_seqno", "min_ref_mc_seqno"), SPAN),
+    **dict.fromkeys(("lt", "tx_lt", "created_lt", "start_lt", "end_lt"), 10**9),
+    **dict.fromkeys(("now", "tx_now", "created_at", "gen_utime"), 2 * SPAN),
+    "block_time": 2 * SPAN * 1_000_000,
+}
+_ACCOUNTS = ("account", "source", "destination")
+#: Each call has its own gas, as on the chain.
+_GAS = 64
+#: CRC32-C, with which a bag of cells ends (boc.tlb: crc32c), reversed.
+_POLYNOMIAL = 0x82F63B78
 
-if TYPE_CHECKING:
-    from tonframes.wire.record import Table
 
-#: The hashes that stand for no transaction, and for no state.
-_NONE = {"transaction": NO_TRANSACTION, "state": NO_STATE}
-#: What all messages of a transaction, and the transaction itself, have numbers of.
-_PLACES = OUTSIDE + 1
-#: Blocks of the masterchain and of the basechain: workchain and shard.
-CHAINS = [(-1, -(2**63)), *((0, int(shard)) for shard in SHARDS.view(np.int64))]
+@cache
+def sample() -> dict[str, pa.Table]:
+    """Return the rows of the sample that are copied."""
+    blocks = tf.read_blocks(tf.sample(), range(SEQNO, SEQNO + SPAN))
+    names = ("transactions", "messages", "blocks")
+    return {name: blocks.arrow(name).combine_chunks() for name in names}
 
 
-def tables_of(skeleton: Skeleton, seqnos: range) -> dict[str, pa.Table]:
-    """Return the tables of some masterchain blocks, of which the skeleton has all transactions."""
-    return {
-        name: rows_of(name, skeleton, seqnos) for name in ("messages", "blocks", "transactions")
+def rows_of(name: str, copy: int) -> pa.Table:
+    """Return a copy of one of the tables."""
+    table = sample()[name]
+    columns = {
+        column: (
+            pc.add(table[column].cast(pa.int64()), copy * by).cast(table.schema.field(column).type)
+        )
+        for column, by in _LATER.items()
+        if column in table.column_names
     }
+    mask = _mask(copy)
+    for column, (codes, words) in _hashes(name).items():
+        texts = pa.array([b64encode(word).decode() for word in words ^ mask], pa.string())
+        own = texts.take(codes)
+        columns[column] = pc.if_else(pc.is_valid(codes), own, table[column].combine_chunks())
+    for column in _ACCOUNTS:
+        if column in table.column_names:
+            places = pc.index_in(table[column].combine_chunks(), pa.array(_accounts()))
+            columns[column] = _addresses(copy).take(places)
+    if name == "messages":
+        columns |= _bodies(copy)
+    if name == "transactions":
+        used = table["compute_gas_used"].combine_chunks()
+        more = np.random.default_rng(copy).integers(_GAS, size=len(used))
+        columns["compute_gas_used"] = pc.if_else(pc.greater(used, 0), pc.add(used, more), used)
+        # Balances are of their own, too: the same for an account in all rows of a copy.
+        places = pc.index_in(table["account"].combine_chunks(), pa.array(_accounts()))
+        offsets = np.random.default_rng(copy).integers(10**10, size=len(_accounts()))
+        balances = [f"account_state_balance_{when}" for when in ("before", "after")]
+        rich = pc.and_(*(pc.greater(table[column], 10**9) for column in balances))
+        more = pc.if_else(pc.fill_null(rich, fill_value=False), pa.array(offsets).take(places), 0)
+        for column in balances:
+            columns[column] = pc.add(table[column], more)
+        first = pc.equal(table["prev_trans_lt"], 0)
+        moved = pc.add(table["prev_trans_lt"], copy * _LATER["lt"])
+        columns["prev_trans_lt"] = pc.if_else(first, 0, moved)
+    arrays = {name: values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
+              for name, values in columns.items()}  # fmt: skip
+    return with_columns(table, **arrays)
 
 
-def rows_of(name: str, skeleton: Skeleton, seqnos: range) -> pa.Table:
-    """Return one of the tables of some masterchain blocks."""
-    if name == "blocks":
-        return _blocks(skeleton, seqnos)
-    return _transactions(skeleton) if name == "transactions" else _messages(skeleton)
+def _mask(number: int) -> np.ndarray:
+    """Return the 32 bytes by which the hashes of a copy differ from those of the sample."""
+    return np.frombuffer(hashlib.sha256(b"%d" % number).digest(), np.uint8)
 
 
-def _transactions(skeleton: Skeleton) -> pa.Table:
-    found, row = templates(), skeleton.row
-    now = time_of(skeleton.seqno)
-    rent = skeleton.rent
-    used, dearer = gas_of(row, skeleton.number)
-    ran = _column(found.transactions, "compute_gas_used", row).is_valid()
-    total = _column(found.transactions, "total_fees", row).to_numpy()
-    here, gone = (_texts(found.transactions, f"{when}_status", row) for when in ("orig", "end"))
-    exists, stays = (pc.not_equal(status, "nonexist") for status in (here, gone))
-    data = {when: _column(found.transactions, f"account_state_data_hash_{when}", row).is_valid()
-            for when in ("before", "after")}  # fmt: skip
-    listed = found.transactions["action_tot_actions"].fill_null(0).to_numpy()[row] > 0
-    lists = _column(found.transactions, "action_action_list_hash", row)
-    return _filled(
-        schema.TRANSACTIONS,
-        found.transactions,
-        row,
-        account=_address(skeleton.account),
-        hash=hashes(skeleton.number, "transaction"),
-        lt=skeleton.lt,
-        now=now,
-        block_time=now * 1_000_000,
-        mc_block_seqno=skeleton.seqno,
-        block_shard=_shard(skeleton),
-        block_seqno=skeleton.seqno,
-        trace_id=hashes(skeleton.number - _local(skeleton), "transaction"),
-        prev_trans_hash=_previous(skeleton, "transaction", none=skeleton.previous_lt == 0),
-        prev_trans_lt=skeleton.previous_lt,
-        total_fees=total + rent - found.rent[row] + dearer,
-        storage_fees_collected=rent,
-        compute_gas_used=pc.if_else(ran, used, None),
-        compute_gas_fees=pc.add(_column(found.transactions, "compute_gas_fees", row), dearer),
-        action_action_list_hash=pc.if_else(
-            pa.array(listed), hashes(skeleton.number, "actions"), lists
-        ),
-        account_state_hash_before=_previous(skeleton, "state", none=skeleton.previous_lt == 0),
-        account_state_hash_after=pc.if_else(stays, hashes(skeleton.number, "state"), NO_STATE),
-        account_state_balance_before=pc.if_else(exists, skeleton.before, None),
-        account_state_balance_after=pc.if_else(stays, skeleton.after, None),
-        account_state_data_hash_before=_data(skeleton.data_before, data["before"]),
-        account_state_data_hash_after=_data(skeleton.data_after, data["after"]),
-    )
+@cache
+def _hashes(name: str) -> dict[str, tuple[pa.Array, np.ndarray]]:
+    """Return which hash is in which row, and the bytes of the hashes, by column."""
+    found = {}
+    for column in sample()[name].column_names:
+        texts = sample()[name][column].combine_chunks()
+        if "code_hash" in column or "vm_" in column or not pa.types.is_string(texts.type):
+            continue
+        distinct = pc.unique(texts.drop_null())
+        if len(distinct) and pc.all(pc.match_substring_regex(distinct, "^.{43}=$")).as_py():
+            distinct = distinct.filter(
+                pc.invert(pc.is_in(distinct, pa.array([NO_STATE, NO_TRANSACTION])))
+            )
+            content = b"".join(map(b64decode, distinct.to_pylist()))
+            words = np.frombuffer(content, np.uint8).reshape(-1, 32)
+            found[column] = pc.index_in(texts, distinct), words
+    return found
 
 
-def _messages(skeleton: Skeleton) -> pa.Table:
-    found = templates()
-    counts = found.messages_of[skeleton.row]
-    ends = np.cumsum(counts)
-    of = np.repeat(np.arange(len(counts)), counts)  # the transaction of each message
-    place = np.arange(len(of)) - np.repeat(ends - counts, counts)
-    row = found.first_message[skeleton.row][of] + place
-    local, base = _local(skeleton)[of], (skeleton.number - _local(skeleton))[of]
-    instance, fresh, seqno = skeleton.instance[of], skeleton.fresh[of], skeleton.seqno[of]
-    trace = found.trace[skeleton.row][of]
-    sender, receiver, position = found.sender[row], found.receiver[row], found.position[row]
-    outside = sender < 0
-    # The transaction that sent the message, or that received it from outside.
-    by = np.where(outside, local, sender)
-    first = seqno - found.later[found.start[trace] + local]
-    sent = first + found.later[found.start[trace] + by]
-    created = lt_of(instance, sent, by) + 1 + position
-    number = (base + by) * _PLACES + position
-    draw = [trace, instance, fresh]
-    source = account_of(*draw, found.account[found.start[trace] + by])
-    destination = account_of(*draw, np.maximum(receiver, 0))
-    of_trace = varied().is_query[row]
-    value = np.where(of_trace, mixed(instance, "varied") >> np.uint64(16), mixed(number, "varied"))
-    bodies, decoded, opcodes, named = make_bodies(row, value)
-    changed = pa.array(varied().at[row] >= 0)
-    body_hash = hashes(np.where(of_trace, instance * MOST + position, number), "body")
-    messages, hashed = found.messages, hashes(skeleton.number, "transaction")
-    now = time_of(skeleton.seqno)[of]
-    opcode = _column(messages, "opcode", row)
-    return _filled(
-        schema.MESSAGES,
-        messages,
-        row,
-        tx_hash=hashed.take(pa.array(of)),
-        tx_lt=skeleton.lt[of],
-        tx_now=now,
-        block_time=now * 1_000_000,
-        mc_block_seqno=seqno,
-        trace_id=hashes(base, "transaction"),
-        msg_hash=hashes(number, "message"),
-        msg_hash_norm=hashes(number, "normal", valid=outside),
-        source=pc.if_else(pa.array(outside), None, _address(source)),
-        destination=pc.if_else(pa.array(receiver < 0), None, _address(destination)),
-        created_lt=pc.if_else(pa.array(outside), None, created),
-        created_at=pc.if_else(pa.array(outside), None, time_of(sent)),
-        opcode=pc.if_else(pa.array(named), opcodes.astype(np.int64), opcode),
-        body=bodies,
-        body_hash=pc.if_else(changed, body_hash, _column(messages, "body_hash", row)),
-        decoded=decoded,
-    )
+@cache
+def _accounts() -> list[str]:
+    """Return the accounts of the sample, the most popular ones first."""
+    columns = [sample()[n][c] for n, c in (("transactions", "account"), ("messages", "source"),
+                                           ("messages", "destination"))]  # fmt: skip
+    every = pa.chunked_array(list(chain.from_iterable(column.chunks for column in columns)))
+    counts = every.drop_null().value_counts().to_pylist()
+    counts.sort(key=lambda each: (-each["counts"], each["values"]))
+    return [each["values"] for each in counts]
 
 
-def _shard(skeleton: Skeleton) -> np.ndarray:
-    """Return the shard of each transaction."""
-    special = skeleton.account < len(templates().specials)
-    return np.where(special, CHAINS[0][1], shards_of(skeleton.account))
+def _addresses(copy: int) -> pa.Array:
+    """Return the accounts of a copy: the more popular, the more copies have the same (Zipf)."""
+    found = []
+    for rank, account in enumerate(_accounts()):
+        variant = copy % 4 ** min(rank.bit_length(), 12)
+        workchain, digits = account.split(":")
+        if variant and workchain == "0":
+            own = hashlib.sha256(b"%d %s" % (variant, digits.encode())).hexdigest().upper()
+            digits = digits[0] + own[1:]  # in the same shard
+        found.append(f"{workchain}:{digits}")
+    return pa.array(found)
 
 
-def _blocks(skeleton: Skeleton, seqnos: range) -> pa.Table:
-    """Return a block of the masterchain and one of each shard for every masterchain block."""
-    count, many = len(seqnos), len(CHAINS)
-    seqno = np.repeat(np.array(seqnos), many)
-    workchain, shard = (np.tile(np.array(values), count) for values in zip(*CHAINS, strict=True))
-    place = np.searchsorted(np.sort(shard[:many]), _shard(skeleton))
-    order = np.argsort(np.argsort(shard[:many]))
-    at = (skeleton.seqno - seqnos.start) * many
-    held = np.bincount(at + np.argsort(order)[place], minlength=count * many)
-    before = [
-        f'[{{"workchain": {w}, "shard": "{s % 2**64:X}", "seqno": {n - 1}}}]'
-        for w, s, n in zip(workchain.tolist(), shard.tolist(), seqno.tolist(), strict=True)
-    ]
-    number = seqno * many + np.tile(np.arange(many), count)
-    start = LT + (seqno - SEQNO) * STEP
-    now = time_of(seqno)
-    ours = {
-        "mc_block_workchain": -1,
-        "mc_block_shard": CHAINS[0][1],
-        "mc_block_seqno": seqno,
-        "workchain": workchain,
-        "shard": shard,
-        "seqno": seqno,
-        "root_hash": hashes(number, "block"),
-        "file_hash": hashes(number, "file"),
-        "global_id": -217,
-        "gen_utime": now,
-        "block_time": now * 1_000_000,
-        "start_lt": start,
-        "end_lt": start + STEP - APART,
-        "tx_count": held,
-        "prev_blocks": pa.array(before),
-        "min_ref_mc_seqno": seqno - 3,
-        "master_ref_seqno": np.where(workchain < 0, 0, seqno - 1),
-        "rand_seed": hashes(number, "seed"),
-        "created_by": hashes(number, "creator"),
-    }
-    return _fitted(schema.BLOCKS, ours, len(seqno))
+# ── bodies ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def _local(skeleton: Skeleton) -> np.ndarray:
-    """Return the place of each transaction within its trace."""
-    found = templates()
-    return skeleton.row - found.start[found.trace[skeleton.row]]
+@dataclass(frozen=True)
+class _Body:
+    """A body with eight bytes that each copy has for itself, and how they change its checksum."""
+
+    content: bytes
+    at: int
+    decoded: tuple[str, str]
+    is_query: bool
+    checksums: np.ndarray
 
 
-def _previous(skeleton: Skeleton, kind: str, *, none: np.ndarray) -> pa.Array:
-    """Return hashes of the transactions before, or of the states that they left."""
-    known = skeleton.previous >= 0
-    earlier = np.where(known, skeleton.previous, -1 - skeleton.previous)
-    if kind != "transaction":
-        earlier = np.where(known, earlier, 2**62 // MOST + earlier)
-    found = pc.if_else(pa.array(known), hashes(earlier, kind), hashes(earlier, "earlier"))
-    return pc.if_else(pa.array(none), _NONE[kind], found)
+@cache
+def _varied() -> list[_Body | None]:
+    """Return the bodies of the messages of the sample; None for those that stay as they are."""
+    table = sample()["messages"]
+    pairs = zip(table["body"].to_pylist(), table["decoded"].to_pylist(), strict=True)
+    return [_body(b64decode(body), decoded or "{}") for body, decoded in pairs]
 
 
-def _data(numbers: np.ndarray, valid: pa.Array) -> pa.Array:
-    """Return hashes of data that transactions have written."""
-    known = np.where(numbers >= 0, numbers, 2**58 - numbers)
-    return pc.if_else(valid, hashes(known, "data"), None)
+def _body(content: bytes, decoded: str) -> _Body | None:
+    said = json.loads(decoded)
+    if "query_id" in said:
+        spelt, value = f'"{said["query_id"]}"', int(said["query_id"]).to_bytes(8, "big")
+    elif "signature" in said:
+        spelt, value = said["signature"][32:48], bytes.fromhex(said["signature"][32:48])
+    else:
+        return None
+    at = content.find(value)
+    if decoded.count(spelt) != 1 or not 0 <= at <= len(content) - 12:
+        return None
+    before, _, after = decoded.partition(spelt)
+    behind = len(content) - 4 - at
+    sums = _checksums()[behind - 8 : behind][::-1].reshape(64)
+    return _Body(content, at, (before, after), "query_id" in said, sums)
 
 
-def _address(accounts: np.ndarray) -> pa.Array:
-    special = templates().specials
-    named = pa.array(special).take(pa.array(np.minimum(accounts, len(special) - 1)))
-    return pc.if_else(pa.array(accounts < len(special)), named, addresses(accounts))
+@cache
+def _checksums() -> np.ndarray:
+    """Return how each bit of a byte changes a checksum, by how many bytes come after it."""
+    found = np.empty((4096, 8), np.uint32)
+    for bit in range(8):
+        rest = 0x80 >> bit
+        for place in range(len(found)):
+            for _ in range(8):
+                rest = rest >> 1 ^ (_POLYNOMIAL if rest & 1 else 0)
+            found[place, bit] = rest
+    return found
 
 
-def _column(table: pa.Table, name: str, rows: np.ndarray) -> pa.Array:
-    return table[name].combine_chunks().take(pa.array(rows))
-
-
-_texts = _column
-
-
-def _filled(table: Table, sample: pa.Table, rows: np.ndarray, **own: object) -> pa.Table:
-    """Return a table with columns of its own, and the rest from rows of the sample."""
-    rest = {
-        column.name: _column(sample, column.name, rows)
-        for column in table.columns
-        if column.name not in own and sample[column.name].null_count < len(sample)
-    }
-    return _fitted(table, own | rest, len(rows))
-
-
-def _fitted(table: Table, columns: dict[str, object], count: int) -> pa.Table:
-    for column in table.columns:
-        if isinstance(values := columns.get(column.name), np.ndarray):
-            columns[column.name] = pa.array(values).cast(column.kind.arrow)
-    return fit(table, columns, count)
+def _bodies(copy: int) -> dict[str, pa.Array]:
+    """Return the bodies of a copy, and as the service decodes them."""
+    table = sample()["messages"]
+    bodies, decoded = table["body"].to_pylist(), table["decoded"].to_pylist()
+    mask = _mask(copy)[:8]
+    mask_bits = np.unpackbits(mask).astype(bool)
+    for row, body in enumerate(_varied()):
+        if body is not None:
+            content = bytearray(body.content)
+            own = np.frombuffer(content, np.uint8)
+            own[body.at : body.at + 8] ^= mask
+            checksum = np.bitwise_xor.reduce(body.checksums[mask_bits])
+            own[-4:] ^= np.frombuffer(checksum.astype("<u4").tobytes(), np.uint8)
+            value = bytes(content[body.at : body.at + 8])
+            said = f'"{int.from_bytes(value, "big")}"' if body.is_query else value.hex().upper()
+            bodies[row] = b64encode(content).decode()
+            decoded[row] = said.join(body.decoded)
+    return {"body": pa.array(bodies, pa.string()), "decoded": pa.array(decoded, pa.string())}
