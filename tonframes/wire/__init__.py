@@ -6,7 +6,6 @@ The modules, from answers down to single values::
     encode        tables become answers again
     transactions  the transactions of an answer, a hundred at a time
     tolerant      answers that the strict reading has refused
-    versions      files that lack columns which came later
     tables        Arrow tables by name: fitted to the schema, sorted, joined
     codec         structs become columns, and columns structs
     schema        the records and the tables: a line for each field
